@@ -15,7 +15,7 @@ from rag_bm25.events import report_progress
 from rag_bm25.index.stats import IndexStats, compute_stats
 from rag_bm25.index.stored_config import config_from_dict, config_to_dict
 from rag_bm25.query.encoder import QueryEncoder
-from rag_bm25.statistics.corpus import Contribution, NamespaceStatistics, Statistics
+from rag_bm25.statistics.corpus import Contribution, CountsByNamespace, CountsReader
 from rag_bm25.statistics.log.log import StatisticsLog
 from rag_bm25.statistics.log.repair import overwrite
 from rag_bm25.statistics.log.settings import read_config, write_config
@@ -261,7 +261,7 @@ class _Settings:
 
 @dataclass(frozen=True)
 class _Counts:
-    statistics: Statistics
+    statistics: CountsReader
     vocabulary: Vocabulary | None  # None until it is needed
 
 
@@ -341,7 +341,7 @@ def _check_vectors(settings: _Settings, vector_field: str, rows: Sequence[tuple[
 def _count(source: ExternalCollection, settings: _Settings, progress: Callable[[Progress], None] | None) -> _Counts:
     """Count all texts, of which only the sums and the terms are kept."""
     encoder = settings.config.document_encoder()
-    statistics, vocabulary = NamespaceStatistics(), Vocabulary()
+    statistics, vocabulary = CountsByNamespace(), Vocabulary()
     total = source.count(settings.filter)
     pages = source.texts(settings.text_field, settings.filter)
     for texts in (page[start : start + BATCH] for page in pages for start in range(0, len(page), BATCH)):
@@ -386,6 +386,6 @@ def _read(
             raise address.never_adopted("call adopt to count it")
         settings = _combine_settings(address, stored, config, text_field, filter)
         log.refresh()
-        counted = NamespaceStatistics()  # in memory: the store is closed
+        counted = CountsByNamespace()  # in memory: the store is closed
         counted.add("", log.statistics.whole.contribution())
         return settings, _Counts(counted, log.vocabulary() if vocabulary else None)

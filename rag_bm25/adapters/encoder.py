@@ -10,7 +10,7 @@ from rag_bm25.documents.checks import check_sequence, check_texts
 from rag_bm25.errors import InputError, ParameterError
 from rag_bm25.index.stored_config import config_from_dict, config_to_dict
 from rag_bm25.query.encoder import QueryEncoder
-from rag_bm25.statistics.corpus import Contribution, NamespaceStatistics
+from rag_bm25.statistics.corpus import Contribution, CountsByNamespace
 from rag_bm25.statistics.portable import read_statistics, write_statistics
 from rag_bm25.vectors.terms import TermIds, Vocabulary
 
@@ -84,7 +84,7 @@ class BM25Encoder:
         self.config = config
         self._documents = config.document_encoder()
         self._analyzer = self._documents.analyzer
-        self._statistics = NamespaceStatistics()
+        self._statistics = CountsByNamespace()
         self._vocabulary = Vocabulary()
         self._lock = threading.Lock()
 

@@ -25,7 +25,7 @@ SAMPLE = 10_000  # chunks of files to measure
 def calibrate(
     paths: Annotated[list[Path] | None, opt.argument("PATH...", "Files and folders; by default the index.")] = None,
     *,
-    place: opt.Place,
+    place: opt.IndexAddress,
     sources: SourceOptions,
     namespace: opt.StatsNamespace = None,
     split_size: Annotated[
@@ -71,7 +71,7 @@ def _propose_for_files(
     return propose(mean, len(texts), length_unit=config.length_unit, k1=config.k1, b=config.b, ratio=ratio)
 
 
-def _propose_for_index(place: opt.Place, namespace: str | None, ratio: float) -> Calibration:
+def _propose_for_index(place: opt.IndexAddress, namespace: str | None, ratio: float) -> Calibration:
     with place.open_existing(read_only=True) as index:
         stats = index.stats(namespace=namespace)
     if not stats.total_length:

@@ -93,7 +93,7 @@ def _open_index(uri: str | None, token: str | None, config: IndexConfig) -> Abst
 
 @contextmanager
 def _open_temporary_index(uri: str, token: str | None, config: IndexConfig) -> Iterator[BM25Index]:
-    store = opt.Place(uri, f"evaluate_{secrets.token_hex(6)}", token).store()
+    store = opt.IndexAddress(uri, f"evaluate_{secrets.token_hex(6)}", token).store()
     with BM25Index.from_store(store, config=config) as index:
         try:
             yield index

@@ -38,7 +38,7 @@ WORDS = ("user_words", "stop_words")
 
 def ingest(
     paths: Annotated[list[Path], opt.argument("PATH...", "Files and folders; - is standard input.")],
-    place: opt.Place,
+    place: opt.IndexAddress,
     settings: IndexOptions,
     words: WordFiles,
     sources: SourceOptions,
@@ -195,7 +195,7 @@ def _with_settings(
 
 
 def _open_or_create(
-    place: opt.Place,
+    place: opt.IndexAddress,
     wanted: Callable[[IndexConfig], IndexConfig],
     model: Model | None,
     check: Callable[[IndexConfig], object],

@@ -43,7 +43,7 @@ def copy(
         str,
         opt.option("Where to: a file ending in .db, or the URI of a Milvus server.", callback=opt.refuse_memory),
     ],
-    place: opt.Place,
+    place: opt.IndexAddress,
     to_collection: Annotated[str | None, opt.option("Name of the copy; by default that of the index.")] = None,
     to_token: ToToken = None,
     storage: Storage = None,
@@ -59,7 +59,7 @@ def copy(
     from rag_bm25.store.milvus import is_missing_file
 
     start, options = time.perf_counter(), parse_storage(storage)
-    to = opt.Place(to_uri, to_collection or place.collection, to_token)
+    to = opt.IndexAddress(to_uri, to_collection or place.collection, to_token)
     _require_another(to, place)
     with ExitStack() as stores:
         source = stores.enter_context(closing(place.store(read_only=True)))
@@ -83,7 +83,7 @@ def copy(
 
 def reindex_(
     to_collection: Annotated[str, opt.option("Name of the new index.")],
-    place: opt.Place,
+    place: opt.IndexAddress,
     settings: IndexOptions,
     words: WordFiles,
     to_uri: Annotated[
@@ -102,7 +102,9 @@ def reindex_(
     an index of an earlier format, the texts are read, and the settings that this version has.
     """
     given, with_words, options = settings.given(), words.change(), parse_storage(storage)
-    to = opt.Place(to_uri or place.uri, to_collection, to_token if to_uri not in {None, place.uri} else place.token)
+    to = opt.IndexAddress(
+        to_uri or place.uri, to_collection, to_token if to_uri not in {None, place.uri} else place.token
+    )
     _require_another(to, place)
     with _open_source(place, given) as source:
         try:
@@ -116,7 +118,7 @@ def reindex_(
     print_result(as_json, asdict(report), line)
 
 
-def _open_source(place: opt.Place, given: "Mapping[str, Value]") -> "BM25Index | FormerIndex":
+def _open_source(place: opt.IndexAddress, given: "Mapping[str, Value]") -> "BM25Index | FormerIndex":
     """Open an index, or what can be read of one of an earlier format."""
     try:
         return place.open_existing(read_only=True)
@@ -147,7 +149,7 @@ def _open_former(store: "Store", given: "Mapping[str, Value]") -> FormerIndex:
 
 
 def drop(
-    place: opt.Place,
+    place: opt.IndexAddress,
     yes: Annotated[bool, opt.option("Delete it; without this, only show what would be deleted.", "--yes")] = False,
     as_json: opt.AsJson = False,
 ) -> None:
@@ -159,7 +161,7 @@ def drop(
     from rag_bm25.store.milvus import is_missing_file
 
     if is_missing_file(place.uri):  # which opening it for writing would create
-        raise IndexNotFoundError(f"there is no database at {place.uri}")
+        raise IndexNotFoundError(f"database {place.uri} not found")
     with closing(place.store(read_only=not yes)) as store:
         chunks, name = drop_index(store, dry_run=not yes), store.name
     dropped = f"dropped {name}: {count(chunks, 'chunk')}"
@@ -167,7 +169,7 @@ def drop(
     print_result(as_json, {"chunks": chunks, "dropped": yes}, line)
 
 
-def _require_another(to: opt.Place, place: opt.Place) -> None:
+def _require_another(to: opt.IndexAddress, place: opt.IndexAddress) -> None:
     """Refuse the index itself, which the library would advise to drop first."""
     if to.collection == place.collection and (
         to.uri == place.uri or Path(to.uri).resolve() == Path(place.uri).resolve()

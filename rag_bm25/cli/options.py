@@ -99,8 +99,8 @@ TemporaryUri: TypeAlias = Annotated[str | None, option("Place of the temporary i
 
 
 @dataclass(frozen=True)
-class Place:
-    """The options that name an index."""
+class IndexAddress:
+    """URI, collection and token of an index."""
 
     uri: Uri = DEFAULT_URI
     collection: Collection = "docs"
@@ -116,10 +116,11 @@ class Place:
         try:
             return self.open(read_only=read_only, consistency="Strong", **options)
         except IndexNotFoundError as error:
-            raise IndexNotFoundError(f"{str(error).rpartition(';')[0]}; `rag-bm25 ingest` creates one") from None
+            reason = str(error).partition(". To create it")[0]
+            raise IndexNotFoundError(f"{reason}; `rag-bm25 ingest` creates one") from None
 
     def store(self, **options: Any) -> MilvusStore:
-        """Return the place itself, which need not be an index."""
+        """Return the store itself, which need not be an index."""
         from rag_bm25.store import milvus
 
         return milvus.MilvusStore(self.uri, self.collection, token=self.token, tls=get_tls(self.uri), **options)

@@ -14,7 +14,7 @@ from rag_bm25.serving.settings import Limits, Settings, parse_address
 
 
 def serve(
-    place: opt.Place,
+    place: opt.IndexAddress,
     http: Annotated[
         str | None, opt.option("Serve the page, the API and MCP at this address.", metavar="HOST:PORT")
     ] = None,

@@ -100,13 +100,11 @@ class AsyncBM25Index:
     add_stream = _in_write_thread(BM25Index.add_stream)
     delete = _in_write_thread(BM25Index.delete)
     drop_namespace = _in_write_thread(BM25Index.drop_namespace)
-    remember_source_roots = _in_write_thread(BM25Index.remember_source_roots)
     repair = _in_write_thread(BM25Index.repair)
     reencode = _in_write_thread(BM25Index.reencode)
     verify = _in_write_thread(BM25Index.verify)  # writers wait for it
 
     refresh = _in_thread(BM25Index.refresh)
-    source_roots = _in_thread(BM25Index.source_roots)
     get = _in_thread(BM25Index.get)
     get_embeddings = _in_thread(BM25Index.get_embeddings)
     chunks = _streaming(BM25Index.chunks)

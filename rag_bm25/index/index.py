@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import asdict, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
@@ -18,7 +17,7 @@ from rag_bm25.checks import (
 )
 from rag_bm25.documents.checks import check_id, check_ids, check_namespace, check_sequence, check_texts
 from rag_bm25.documents.chunks import Chunk, Hit
-from rag_bm25.errors import InputError, ReadOnlyError, short_repr
+from rag_bm25.errors import InputError, ReadOnlyError
 from rag_bm25.events import Events
 from rag_bm25.hits.highlights import Highlighting, check_highlight
 from rag_bm25.hits.options import split_options
@@ -52,12 +51,12 @@ from rag_bm25.index.writing.pipeline import WriteOptions, WritePipeline
 from rag_bm25.query.query import Query
 from rag_bm25.query.scores import with_placement
 from rag_bm25.statistics.log.log import StatisticsLog
-from rag_bm25.statistics.log.source_roots import SourceRoot, drop_damaged_roots, read_roots, remember_roots
+from rag_bm25.statistics.log.source_roots import drop_damaged_roots
 from rag_bm25.store.rows import Scope, SearchArm
 from rag_bm25.store.search_params import check_search_params
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     import numpy as np
@@ -305,9 +304,9 @@ class BM25Index:
         raise TypeError(msg)
 
     @property
-    def damage(self) -> list[str]:
-        """Faults of the statistics as far as reading them shows, one clause each; :meth:`repair` mends them."""
-        return self._last_known.damage
+    def problems(self) -> list[str]:
+        """Problems of the statistics that reading them has shown, one clause each; :meth:`repair` mends them."""
+        return self._last_known.problems
 
     def refresh(self) -> None:
         """Read the changes of other writers to the statistics now."""
@@ -461,28 +460,6 @@ class BM25Index:
         self._require_writable()
         return self._pipeline.drop_namespace(check_namespace(namespace))
 
-    def remember_source_roots(self, roots: Sequence[SourceRoot], *, namespace: str = "") -> list[SourceRoot]:
-        """Store the folders that sources are named by, as :func:`rag_bm25.ingestion.ingest` does.
-
-        Parameters
-        ----------
-        roots : sequence of SourceRoot
-            Each with the version that it replaces, "" for a new name.
-        namespace : str
-            Namespace of the chunks whose sources they name.
-
-        Returns
-        -------
-        list of SourceRoot
-            The roots in force afterwards. If another process has stored one of the names, none of the given ones was.
-        """
-        self._require_writable()
-        namespace = check_namespace(namespace)
-        if not isinstance(roots, Sequence) or not all(isinstance(root, SourceRoot) for root in roots):
-            raise InputError(f"roots must be a sequence of SourceRoot, got {short_repr(roots)}")
-        with self._live.writing():
-            return remember_roots(self._store, namespace, roots, self._live.log.new_batch)
-
     def repair(self, *, erase: bool = False, progress: Callable[[Progress], None] | None = None) -> RepairReport:
         """Count all stored vectors again and replace the statistics by the result.
 
@@ -549,21 +526,6 @@ class BM25Index:
         return reencode(self._store, self._live, self._encoder, progress)
 
     # Reading
-
-    def source_roots(self, *, namespace: str = "") -> list[SourceRoot]:
-        """Return the folders and files that sources are named by.
-
-        Parameters
-        ----------
-        namespace : str
-            Namespace of the chunks whose sources they name.
-
-        Returns
-        -------
-        list of SourceRoot
-            By name; empty if no files were ingested.
-        """
-        return read_roots(self._store, check_namespace(namespace))
 
     def get(self, ids: Sequence[str], *, namespace: str = "") -> list[Chunk]:
         """Return chunks by their ids.

@@ -72,7 +72,7 @@ def open_store(uri: str | Path, collection: str, options: OpenOptions, **connect
 
     in_memory = uri == ":memory:"
     if (in_memory or is_missing_file(uri)) and not options.may_create:
-        raise _not_found_error(f"{collection!r} at {uri}")
+        raise _not_found_error(f"index {collection!r} not found at {uri}")
     if in_memory:
         _refuse_server_options(connection)
         return MemoryStore(collection)
@@ -106,7 +106,7 @@ def open_config(store: Store, log: StatisticsLog, options: OpenOptions) -> Index
             "`rag-bm25 repair`, with --set for each parameter that was not the default"
         )
     if config is None or options.read_only:
-        raise _not_found_error(f"in {store.name}", _others(store))
+        raise _not_found_error(f"index not found in {store.name}", _others(store))
     if is_lost:
         require_same_vectors(store, config.document_encoder())
     store.create(config.dense_field())
@@ -143,7 +143,7 @@ def _others(store: Store) -> list[str]:
     return []
 
 
-def _not_found_error(name: str, others: Sequence[str] = ()) -> IndexNotFoundError:
+def _not_found_error(reason: str, others: Sequence[str] = ()) -> IndexNotFoundError:
     there = f" (its indexes: {', '.join(others[:MAX_NAMED])}{', ...' if len(others) > MAX_NAMED else ''})"
-    msg = f"there is no index {name}{there if others else ''}; to create it, pass config=IndexConfig(chunk_size=...)"
+    msg = f"{reason}{there if others else ''}. To create it, pass config=IndexConfig(chunk_size=...)"
     return IndexNotFoundError(msg)

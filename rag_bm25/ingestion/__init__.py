@@ -9,6 +9,7 @@ from rag_bm25.ingestion.ingesting import EmbeddingModel, IngestReport, ingest
 from rag_bm25.ingestion.reading import Piece, ReadOptions, read_document, read_file, sample
 from rag_bm25.ingestion.reindexing import ReindexReport, reindex
 from rag_bm25.ingestion.rows import RowFields
+from rag_bm25.ingestion.source_roots import read_source_roots
 from rag_bm25.ingestion.splitting import DEFAULT_OVERLAP, SEPARATORS, Part, Splitter, splitter
 from rag_bm25.statistics.log.source_roots import SourceRoot
 
@@ -35,6 +36,7 @@ __all__ = [
     "needs_package",
     "read_document",
     "read_file",
+    "read_source_roots",
     "reindex",
     "sample",
     "splitter",

@@ -122,7 +122,7 @@ def test_each_channel_has_its_mean(tmp_path_factory: pytest.TempPathFactory, kep
     encoder.forget(gone)
     encoder.save(path := tmp_path_factory.mktemp("saved") / "file")
     for one in (encoder, BM25Encoder.load(path, config=config)):
-        stats = one._statistics.whole.collection_stats
+        stats = one._statistics.whole.idf_inputs
         means = stats.average_idf, stats.average_bigram_idf
         assert means == pytest.approx(corpus.average_idfs(), abs=1e-12)
 

@@ -29,6 +29,7 @@ from rag_bm25 import (
     QueryPart,
     Synonyms,
 )
+from rag_bm25.ingestion.source_roots import read_source_roots, set_source_roots
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -186,17 +187,17 @@ CASES: list[tuple[str, Call, type[Exception], str, list[Any]]] = [
         ".* is not supported here: the query is a stored vector",
         [{"syntax": True}, {"min_should_match": 2}, {"relevant": ["1"]}],
     ),
-    ("roots", lambda i, v: i.source_roots(namespace=v), InputError, "namespace (must|has)", NO_NAMESPACE),
+    ("roots", lambda i, v: read_source_roots(i, namespace=v), InputError, "namespace (must|has)", NO_NAMESPACE),
     (
         "roots",
-        lambda i, v: i.remember_source_roots(v),
+        lambda i, v: set_source_roots(i, v),
         InputError,
         "roots must be a sequence of SourceRoot",
         [*NO_SEQUENCE, ["apple"]],
     ),
     (
         "roots",
-        lambda i, v: i.remember_source_roots([], namespace=v),
+        lambda i, v: set_source_roots(i, [], namespace=v),
         InputError,
         "namespace (must|has)",
         NO_NAMESPACE,
@@ -410,7 +411,7 @@ def test_opening_is_checked_before_anything_is_made(tmp_path: Path, name: str, m
 
 def test_every_public_method_has_a_case() -> None:
     source = " ".join(ascii(case[1].__code__.co_names) for case in CASES)
-    without_input = {"open", "from_store", "close", "refresh", "damage"}
+    without_input = {"open", "from_store", "close", "refresh", "problems"}
     dense = {"search_dense", "search_hybrid", "explain_hybrid", "get_embeddings"}  # tests/contract/test_hybrid.py
     public = {name for name in vars(BM25Index) if not name.startswith("_")}
     assert {name for name in public - without_input - dense if f"'{name}'" not in source} == set()

@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from rag_bm25.query.query import Query, QueryLike
     from rag_bm25.store.protocol import Store
     from rag_bm25.store.rows import ChunkRow
-    from rag_bm25.weighting.idf import CollectionStats
+    from rag_bm25.weighting.idf import IdfInputs
     from rag_bm25.weighting.query import QueryWeighting
 
     SparseSearch: TypeAlias = Callable[[Sequence[SparseVector], SearchArm], list[list[Match]]]
@@ -73,7 +73,7 @@ class WeightedQueries:
 
     queries: list[WeightedQuery]
     weighting: QueryWeighting
-    collection_stats: CollectionStats  # of that moment
+    idf_inputs: IdfInputs  # of that moment
 
     @property
     def vectors(self) -> list[SparseVector]:
@@ -106,7 +106,7 @@ class Searcher:
         weighted = [self.weigher.weigh(side, query) for query in parsed]
         if method is not None:
             weighted = self._learn(method, side, parsed, weighted, scope, options)
-        return WeightedQueries(weighted, side.encoder.weighting, side.corpus.collection_stats)
+        return WeightedQueries(weighted, side.encoder.weighting, side.corpus.idf_inputs)
 
     def vectors(self, queries: Sequence[QueryLike], scope: Scope, options: QueryOptions) -> list[SparseVector]:
         """Return the vectors that a search sends to Milvus."""
@@ -278,7 +278,7 @@ class Searcher:
         names = scope.namespaces if chunk_namespace is None else (chunk_namespace,)
         row = read_one(self._store, self._live.view, id_, names)
         text, terms, wanted = str(parsed), weighted.queries[0].terms, options.get("min_should_match")
-        weighting, stats = weighted.weighting, weighted.collection_stats
+        weighting, stats = weighted.weighting, weighted.idf_inputs
         unmet = self.unmet(weighted.queries[0].conditions, row)
         dropped, tolerance = self.stop_words_in(parsed), self._score_tolerance(options)
         facts = QueryFacts(text, terms, dropped, weighting, stats, wanted, tolerance, unmet)

@@ -413,7 +413,7 @@ class TestEmbedded:
         store.close()
 
     def test_reading_only_makes_no_file(self, tmp_path: Path) -> None:
-        with pytest.raises(IndexNotFoundError, match=r"there is no database at .*rag\.db"):
+        with pytest.raises(IndexNotFoundError, match=r"database .*rag\.db not found"):
             MilvusStore(tmp_path / "rag.db", "docs", read_only=True)
         assert list(tmp_path.iterdir()) == []
 
