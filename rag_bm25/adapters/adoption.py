@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rag_bm25.analysis import contract_of
+from rag_bm25.analysis.contract import contract_of
 from rag_bm25.documents.checks import check_sequence, check_texts
 from rag_bm25.errors import ConfigMismatchError, FilterError, FormatError, IndexNotFoundError
 from rag_bm25.events import report_progress
@@ -134,8 +134,8 @@ def adopt(
 class AdoptedEncoder:
     """Encode chunks and queries for a collection that others fill, with the counts of its last adoption.
 
-    Made by :func:`adopt` and :meth:`open`. It is a :class:`~rag_bm25.adapters.TextEncoder` for the adapters of this
-    package, holds no connection, and is thread-safe.
+    Made by :func:`adopt` and :meth:`open`. It is a :class:`~rag_bm25.adapters.encoder.TextEncoder` for the adapters of
+    this package, holds no connection, and is thread-safe.
 
     Parameters
     ----------

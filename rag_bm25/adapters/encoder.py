@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any, Protocol
 
-from rag_bm25.analysis import contract_of
+from rag_bm25.analysis.contract import contract_of
 from rag_bm25.documents.checks import check_sequence, check_texts
 from rag_bm25.errors import InputError, ParameterError
 from rag_bm25.index.stored_config import config_from_dict, config_to_dict

@@ -55,7 +55,7 @@ def list_(
 
 
 def _list_indexes(place: opt.IndexAddress, as_json: bool) -> None:
-    from rag_bm25.store.milvus import is_missing_file
+    from rag_bm25.store.milvus.address import is_missing_file
 
     if is_missing_file(place.uri):
         raise IndexNotFoundError(f"database {place.uri} not found; `rag-bm25 ingest` creates one")

@@ -56,7 +56,7 @@ def copy(
     Chunks, vectors and statistics are taken as they are, then all rows are compared and counted again. A copy that is
     cut short cannot be opened; running the same command again does the rest.
     """
-    from rag_bm25.store.milvus import is_missing_file
+    from rag_bm25.store.milvus.address import is_missing_file
 
     start, options = time.perf_counter(), parse_storage(storage)
     to = opt.IndexAddress(to_uri, to_collection or place.collection, to_token)
@@ -158,7 +158,7 @@ def drop(
     It may be damaged, or an unfinished copy. Without --yes, it is only counted. A collection that is not an index is
     refused.
     """
-    from rag_bm25.store.milvus import is_missing_file
+    from rag_bm25.store.milvus.address import is_missing_file
 
     if is_missing_file(place.uri):  # which opening it for writing would create
         raise IndexNotFoundError(f"database {place.uri} not found")

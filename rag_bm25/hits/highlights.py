@@ -21,7 +21,8 @@ from rag_bm25.errors import ParameterError, short_repr
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
-    from rag_bm25.analysis import TextAnalyzer, Token
+    from rag_bm25.analysis import TextAnalyzer
+    from rag_bm25.analysis.text import Token
 
 MAX_FRAGMENTS = 1_000
 SIZES = 20, 65_535

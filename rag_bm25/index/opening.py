@@ -6,7 +6,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from rag_bm25.analysis import contract_of
+from rag_bm25.analysis.contract import contract_of
 from rag_bm25.checks import check_callable, check_parameter, check_switch, comparable
 from rag_bm25.errors import FormatError, IndexNotFoundError, ParameterError, StoreError, short_repr
 from rag_bm25.index.config import IndexConfig
@@ -68,7 +68,8 @@ def closed_on_failure(opened: Any) -> Iterator[None]:
 def open_store(uri: str | Path, collection: str, options: OpenOptions, **connection: Any) -> Store:
     """Open the store of an index, in memory or in Milvus; refuse a missing file unless the index may be created."""
     from rag_bm25.store.memory import MemoryStore
-    from rag_bm25.store.milvus import MilvusStore, is_missing_file
+    from rag_bm25.store.milvus import MilvusStore
+    from rag_bm25.store.milvus.address import is_missing_file
 
     in_memory = uri == ":memory:"
     if (in_memory or is_missing_file(uri)) and not options.may_create:

@@ -12,18 +12,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = [
-    "IDF_NAMES",
-    "IdfBranch",
-    "IdfInputs",
-    "IdfName",
-    "average_idf",
-    "equivalent_df",
-    "idf",
-    "idf_branches",
-    "relevance_weight",
-    "robertson_idf",
-]
+__all__ = ["IdfInputs", "average_idf", "idf", "relevance_weight", "robertson_idf"]
 
 IdfName = Literal["epsilon", "lucene", "zero", "plus", "tfidf", "plain"]
 """Name of an IDF."""

@@ -21,7 +21,7 @@ SERVER = "http://milvus:19530"
 def milvus(databases: Databases, monkeypatch: pytest.MonkeyPatch) -> Databases:
     """An index of three chunks in ``rag.db``."""
     monkeypatch.setattr(
-        "rag_bm25.store.milvus.is_missing_file",
+        "rag_bm25.store.milvus.address.is_missing_file",
         lambda uri: uri.endswith(".db") and not any(uri == known for known, _ in databases),
     )
     monkeypatch.delenv("MILVUS_TO_TOKEN", raising=False)

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from rag_bm25.store.protocol import Store
     from rag_bm25.store.rows import ChunkRow
 
-__all__ = ["CopyPlan", "CopyReport", "copy_index", "drop_index", "plan_copy"]
-
 PAGE = 500  # rows in memory, each with up to 64 KB of text
 
 

@@ -5,15 +5,8 @@ from functools import partial
 
 import pytest
 
-from rag_bm25.analysis import (
-    Analyzer,
-    AnalyzerConfig,
-    AnalyzerContract,
-    analyzer_from_settings,
-    contract_of,
-    differences,
-)
-from rag_bm25.analysis.contract import PROBES
+from rag_bm25.analysis import Analyzer, AnalyzerConfig
+from rag_bm25.analysis.contract import PROBES, AnalyzerContract, analyzer_from_settings, contract_of, differences
 from rag_bm25.errors import ConfigMismatchError, FormatError, ParameterError
 
 AS_CHUNKS = AnalyzerConfig(query_segmentation="search", query_stop_words=(), query_stop_structures=False)

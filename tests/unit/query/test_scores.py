@@ -9,8 +9,8 @@ import pytest
 from support.memory_store import MemoryStore
 from support.reference import split
 
-from rag_bm25 import BM25Index, FieldWeight, IndexConfig, InputError, QueryExpansion, Synonyms, TermScore, ValueBoost
-from rag_bm25.query.scores import cell_width
+from rag_bm25 import BM25Index, FieldWeight, IndexConfig, InputError, QueryExpansion, Synonyms, ValueBoost
+from rag_bm25.query.scores import TermScore, cell_width
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

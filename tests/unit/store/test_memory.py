@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from rag_bm25 import TLS, BM25Index, FilterError, IndexConfig, IndexNotFoundError, ParameterError, StoreError
 from rag_bm25.ingestion.source_roots import read_source_roots
-from rag_bm25.store import ChunkRow, LogRow, MemoryStore
+from rag_bm25.store import MemoryStore
+from rag_bm25.store.rows import ChunkRow, LogRow
 from rag_bm25.vectors.sparse import EMPTY, SparseVector
 
 if TYPE_CHECKING:
