@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from rag_bm25.analysis import Analyzer, contract_of
+from rag_bm25.analysis import Analyzer
+from rag_bm25.analysis.contract import contract_of
 from rag_bm25.cli.console import print_note
 from rag_bm25.cli.importing import ModelOption, as_function, one_line_errors
 from rag_bm25.errors import IndexNotFoundError
@@ -140,7 +141,7 @@ def with_analyzer(config: IndexConfig, analyzer: TextAnalyzer | None) -> IndexCo
 
 
 @dataclass(frozen=True)
-class StorePlace:
+class StoreAddress:
     """The options that name an index whose rows are taken as they are."""
 
     uri: Uri = DEFAULT_URI
@@ -155,7 +156,7 @@ class StorePlace:
 
 
 @dataclass(frozen=True)
-class Place(StorePlace):
+class IndexAddress(StoreAddress):
     """The options that name an index."""
 
     analyzer: AnalyzerName = None
@@ -176,7 +177,8 @@ class Place(StorePlace):
         try:
             return self.open(read_only=read_only, consistency="Strong", **options)
         except IndexNotFoundError as error:
-            raise IndexNotFoundError(f"{str(error).rpartition(';')[0]}; `rag-bm25 ingest` creates one") from None
+            reason = str(error).partition(". To create it")[0]
+            raise IndexNotFoundError(f"{reason}; `rag-bm25 ingest` creates one") from None
 
 
 def get_tls(uri: str | Path) -> TLS | None:

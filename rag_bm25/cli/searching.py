@@ -127,7 +127,7 @@ class Question:
 
 def search(
     words: Annotated[list[str], opt.argument("QUERY...", "Words or a question.")],
-    place: opt.Place,
+    place: opt.IndexAddress,
     question: Question,
     boosts: Boosts,
     selection: Selection,
@@ -164,7 +164,7 @@ def search(
 
 def why(
     query: Annotated[str, opt.argument("QUERY", "Words or a question.")],
-    place: opt.Place,
+    place: opt.IndexAddress,
     question: Question,
     boosts: Boosts,
     selection: Selection,
@@ -226,7 +226,7 @@ def print_hits(
 
 def explain(
     words: Annotated[list[str], opt.argument("QUERY... ID", "Words or a question, and then the id of a chunk.")],
-    place: opt.Place,
+    place: opt.IndexAddress,
     question: Question,
     boosts: Boosts,
     selection: Selection,
@@ -249,7 +249,7 @@ def explain(
 
 
 def terms(
-    place: opt.Place,
+    place: opt.IndexAddress,
     prefix: Annotated[str, typer.Argument(metavar="PREFIX", help="Beginning of the terms, as they are stemmed.")] = "",
     top: Annotated[int, typer.Option(min=1, max=MAX_LISTED_TERMS, help="Maximum number of terms.")] = 100,
     namespace: opt.Namespace = "",

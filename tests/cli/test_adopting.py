@@ -38,7 +38,7 @@ class Milvus:
         if self.error is not None:
             raise self.error
         if collection != "theirs":
-            raise IndexNotFoundError(f"there is no collection {collection!r} at {connection.place}")
+            raise IndexNotFoundError(f"collection {collection!r} not found at {connection.place}")
         return Source(self)
 
     def store(self, *_: Any, **__: Any) -> MemoryStore:
@@ -134,7 +134,7 @@ def test_the_first_time_needs_the_chunk_size() -> None:
 def test_a_collection_that_is_not_there_is_named(arguments: list[str]) -> None:
     result = run("absent", *arguments)
     assert (result.exit_code, result.stdout) == (1, "")
-    assert result.stderr == "error: there is no collection 'absent' at ./rag_bm25.db\n"
+    assert result.stderr == "error: collection 'absent' not found at ./rag_bm25.db\n"
 
 
 def test_parameters_are_remembered_and_must_stay(milvus: Milvus) -> None:
