@@ -31,7 +31,7 @@ ROOMS = {
     "adapters": "vectors analysis weighting store documents statistics query index",
     "langchain": "vectors analysis weighting store documents query hits index ingestion",
     "llama_index": "documents query hits index",
-    "evaluation": "vectors analysis weighting documents statistics query index ingestion",
+    "evaluation": "vectors analysis weighting documents statistics query hits index ingestion",
     "serving": "_version weighting documents query hits index ingestion",
     "cli": "_version vectors analysis weighting store documents query hits index ingestion adapters evaluation serving",
 }

@@ -13,7 +13,7 @@ from rag_bm25.cli import options as opt
 from rag_bm25.cli.console import open_console, print_json, print_note, print_result
 from rag_bm25.cli.embedding import DenseSearch
 from rag_bm25.cli.hits import Boosts, Selection
-from rag_bm25.cli.rendering import INDENT, render_explanation, render_hit
+from rag_bm25.cli.rendering import INDENT, render_hit
 from rag_bm25.cli.settings import QUERY_NAMES, as_usage, parse_query_settings
 from rag_bm25.documents.chunks import Hit
 from rag_bm25.hits.highlights import MAX_FRAGMENTS, Highlighting
@@ -127,7 +127,7 @@ class Question:
 
 def search(
     words: Annotated[list[str], opt.argument("QUERY...", "Words or a question.")],
-    place: opt.Place,
+    place: opt.IndexAddress,
     question: Question,
     boosts: Boosts,
     selection: Selection,
@@ -164,7 +164,7 @@ def search(
 
 def why(
     query: Annotated[str, opt.argument("QUERY", "Words or a question.")],
-    place: opt.Place,
+    place: opt.IndexAddress,
     question: Question,
     boosts: Boosts,
     selection: Selection,
@@ -226,7 +226,7 @@ def print_hits(
 
 def explain(
     words: Annotated[list[str], opt.argument("QUERY... ID", "Words or a question, and then the id of a chunk.")],
-    place: opt.Place,
+    place: opt.IndexAddress,
     question: Question,
     boosts: Boosts,
     selection: Selection,
@@ -244,14 +244,12 @@ def explain(
     query, options = " ".join(of_query), {**question.options(), **boosts.options(), **selection.options()}
     with place.open_existing(read_only=True) as index:
         explained = index.explain(query, chunk, k=k, **question.scope(), **options)
-    width = open_console().width
-    print_result(
-        as_json, explained.to_dict(tree=tree), render_explanation(explained) if tree else Text(explained.table(width))
-    )
+    shown = explained.tree if tree else explained.table(open_console().width)
+    print_result(as_json, explained.to_dict(tree=tree), Text(shown))
 
 
 def terms(
-    place: opt.Place,
+    place: opt.IndexAddress,
     prefix: Annotated[str, typer.Argument(metavar="PREFIX", help="Beginning of the terms, as they are stemmed.")] = "",
     top: Annotated[int, typer.Option(min=1, max=MAX_LISTED_TERMS, help="Maximum number of terms.")] = 100,
     namespace: opt.Namespace = "",

@@ -14,6 +14,7 @@ from rag_bm25.documents.checks import check_chunks, check_distinct
 from rag_bm25.errors import InputError, ParameterError, RagBM25Error
 from rag_bm25.filters import parse_filter
 from rag_bm25.hits.options import SearchOptions, read_options
+from rag_bm25.index.async_index import AsyncBM25Index
 from rag_bm25.index.index import BM25Index  # noqa: TC001 - pydantic reads the annotations
 from rag_bm25.index.opening import closed_on_failure
 from rag_bm25.index.owning import IndexOwner
@@ -289,7 +290,7 @@ class MilvusBM25Retriever(IndexOwner, BaseRetriever):
         return self.index.search_batch(self._read_queries(queries), self.k, **self._asked())
 
     async def _asearch(self, queries: Sequence[QueryLike]) -> Sequence[Sequence[Hit]]:
-        return await self.index.asearch_batch(self._read_queries(queries), self.k, **self._asked())
+        return await AsyncBM25Index(self.index).search_batch(self._read_queries(queries), self.k, **self._asked())
 
     def _read_queries(self, queries: Sequence[QueryLike]) -> list[Query]:
         return [as_query(query, syntax=self.syntax) for query in queries]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rag_bm25.checks import require_extra
 from rag_bm25.hits.options import SearchOptions, read_options
 from rag_bm25.index.arguments import check_k, check_namespaces
+from rag_bm25.index.async_index import AsyncBM25Index
 from rag_bm25.index.config import require_dense_field
 from rag_bm25.index.owning import IndexOwner
 from rag_bm25.index.searching.hybrid import HybridOptions
@@ -47,7 +48,7 @@ class MilvusBM25Retriever(IndexOwner, BaseRetriever):  # type: ignore[misc, unus
     similarity_top_k : int
         Maximum number of nodes, in 1..16384.
     filters : MetadataFilters, mapping or str, optional
-        LlamaIndex's filters, see :func:`to_filter`, or those of :meth:`rag_bm25.BM25Index.search`.
+        LlamaIndex's filters, or those of :meth:`rag_bm25.BM25Index.search`.
     namespace : str, sequence of str or None
         Namespaces to search; None for all. LlamaIndex drops all nodes of one id but the first, so ids should differ.
     embed_model : BaseEmbedding, optional
@@ -143,11 +144,11 @@ class MilvusBM25Retriever(IndexOwner, BaseRetriever):  # type: ignore[misc, unus
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         query, asked = self._read_query(query_bundle), self._asked()
         if self.embed_model is None:
-            return _to_nodes(await self.index.asearch(query, **asked))
+            return _to_nodes(await AsyncBM25Index(self.index).search(query, **asked))
         vector = query_bundle.embedding
         if vector is None:
             vector = await self.embed_model.aget_agg_embedding_from_queries(_texts_to_embed(query_bundle, query))
-        return _to_nodes(await self.index.asearch_hybrid(query, vector, **asked))
+        return _to_nodes(await AsyncBM25Index(self.index).search_hybrid(query, vector, **asked))
 
     def _read_query(self, query_bundle: QueryBundle) -> Query:
         return Query.of(query_bundle.query_str, syntax=self.syntax)

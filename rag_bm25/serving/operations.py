@@ -94,7 +94,7 @@ class Operations:
     def statistics(self, asked: requests.Statistics) -> dict[str, Any]:
         """Return the figures of the index."""
         figures = {**asdict(self._index.stats(namespace=asked.namespace)), "name": self._title}
-        return {"index": figures, "damage": self._index.damage}
+        return {"index": figures, "problems": self._index.problems}
 
     def term_statistics(self, asked: requests.TermStatistics) -> dict[str, Any]:
         """Return N, df and IDF of the words of a text."""
@@ -174,7 +174,7 @@ class Operations:
     def explain_in_words(self, asked: requests.AgentExplain) -> dict[str, Any]:
         """Return how the score of a chunk comes about, as a text."""
         explained = self._explain(asked)
-        return {"text": str(explained.tree() if asked.tree else explained)}
+        return {"text": explained.tree if asked.tree else str(explained)}
 
     def figures(self, asked: requests.AgentStatistics) -> dict[str, Any]:
         """Return the figures of the index, and of terms if asked for."""

@@ -296,13 +296,15 @@ class TestFilters:
             (("tags", "all", "x"), "'all' at 'tags' needs a non-empty list of values"),
         ],
     )
-    def test_what_milvus_cannot_evaluate_is_refused(self, llama: Any, condition: Any, message: str) -> None:
+    def test_what_milvus_cannot_evaluate_is_refused(
+        self, llama: Any, index: BM25Index, condition: Any, message: str
+    ) -> None:
         with pytest.raises(FilterError, match=message):
-            llama.to_filter(self.make(condition))
+            llama.MilvusBM25Retriever(index, filters=self.make(condition))
 
-    def test_several_filters_cannot_be_negated_together(self, llama: Any) -> None:
+    def test_several_filters_cannot_be_negated_together(self, llama: Any, index: BM25Index) -> None:
         with pytest.raises(FilterError, match="the condition 'not' needs one filter, got 2"):
-            llama.to_filter(self.make(("page", "==", 1), ("page", "==", 2), condition="not"))
+            llama.MilvusBM25Retriever(index, filters=self.make(("page", "==", 1), ("page", "==", 2), condition="not"))
 
 
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,7 @@ SERVER = "http://milvus:19530"
 def milvus(databases: Databases, monkeypatch: pytest.MonkeyPatch) -> Databases:
     """An index of three chunks in ``rag.db``."""
     monkeypatch.setattr(
-        "rag_bm25.store.milvus.is_missing_file",
+        "rag_bm25.store.milvus.address.is_missing_file",
         lambda uri: uri.endswith(".db") and not any(uri == known for known, _ in databases),
     )
     monkeypatch.delenv("MILVUS_TO_TOKEN", raising=False)
@@ -114,7 +114,7 @@ def test_certificates_are_for_encrypted_addresses(milvus: Databases, tmp_path: P
 
 
 def test_copy_of_what_is_not_there(milvus: Databases) -> None:
-    assert_fails(run("copy", "--to-uri", SERVER, "--collection", "other"), "no index was found in other")
+    assert_fails(run("copy", "--to-uri", SERVER, "--collection", "other"), "index not found in other")
     assert run("copy").exit_code == 2
 
 
@@ -166,7 +166,7 @@ def test_drop_needs_yes(milvus: Databases) -> None:
     assert milvus.opened[0]["read_only"] is True
     assert run("drop", "--yes").stdout == "dropped memory: 3 chunks\n"
     assert not milvus["rag.db", "docs"].exist
-    assert_fails(run("drop", "--yes"), "no index was found in memory")
+    assert_fails(run("drop", "--yes"), "index not found in memory")
 
 
 def test_drop_for_machines(milvus: Databases) -> None:
@@ -175,5 +175,5 @@ def test_drop_for_machines(milvus: Databases) -> None:
 
 
 def test_drop_makes_no_file(milvus: Databases) -> None:
-    assert_fails(run("drop", "--yes", "--uri", "missing.db"), "there is no database at missing.db")
+    assert_fails(run("drop", "--yes", "--uri", "missing.db"), "database missing.db not found")
     assert milvus.opened == []

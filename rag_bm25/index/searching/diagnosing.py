@@ -71,8 +71,8 @@ class Search:
     def describe(self, name: str) -> str:
         """Name an option, with its value if that is plain."""
         value = self.options.get(name)
-        if isinstance(value, str | int | float | list):
-            return f"{name} {short_repr(value)}"
+        if isinstance(value, str | int | float | list | tuple):
+            return f"{name} {short_repr(list(value) if isinstance(value, tuple) else value)}"
         return "the filter" if name == "filter" else name
 
 
@@ -136,7 +136,7 @@ class Diagnoser:
 
     def _in_damage(self) -> list[Reason]:
         message = "the statistics of the index are damaged; run `rag-bm25 repair`"
-        return [Reason("damage", message, {"findings": list(self.live.damage)})] if self.live.damage else []
+        return [Reason("damage", message, {"findings": list(self.live.problems)})] if self.live.problems else []
 
     def _in_index(self) -> list[Reason]:
         statistics = self.live.current(self.asked.namespaces).statistics

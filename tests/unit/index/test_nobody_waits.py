@@ -115,7 +115,7 @@ READS: dict[str, Callable[[BM25Index], object]] = {
     "documents": lambda index: index.encode_documents(["apple pie"]),
     "get": lambda index: index.get(["a"]),
     "stats": lambda index: index.stats().num_chunks,
-    "damage": lambda index: index.damage,
+    "problems": lambda index: index.problems,
     "repr": repr,
 }
 WRITING = ["get_chunks", "insert_log", "insert_chunks", "delete_chunks"]
@@ -428,7 +428,7 @@ def test_a_query_that_is_being_analysed_keeps_its_moment(index: BM25Index, gate:
 
 
 def test_a_search_with_feedback_has_one_moment(index: BM25Index, store: MemoryStore, gate: Gate) -> None:
-    options: dict[str, Any] = {"feedback": RM3(), "relevant": ["a"]}
+    options: dict[str, Any] = {"feedback": RM3(["a"])}
     before = index.encode_queries(["apple tart"], **options)
     store.on_call = lambda called: gate.pass_through() if called == "get_chunks" else None
     found: list[Any] = []
