@@ -37,7 +37,7 @@ ROOMS = {
 }
 ALLOWED = {room: f"{above} {GROUND}" for room, above in ROOMS.items()}
 ALLOWED |= dict.fromkeys(("errors", "_version", "budget", "safe_path", "scripts"), "")
-ALLOWED |= {"events": "errors", "checks": "errors", "filters": "errors checks", "definitions": "errors checks"}
+ALLOWED |= {"events": "errors", "checks": "errors", "definitions": "errors checks", "filters": "errors checks"}
 ALLOWED |= {"__main__": "safe_path cli", "": "_exports _version", "_exports": " ".join([*ROOMS, GROUND])}
 HOMES = {
     "store": "pymilvus milvus_lite grpc filelock tenacity",

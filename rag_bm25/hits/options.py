@@ -138,7 +138,7 @@ def _check(options: Mapping[str, Any]) -> SearchOptions:
     return given  # type: ignore[no-any-return]
 
 
-def read_options(
+def read_given(
     cls: type, given: Mapping[str, Any], others: Collection[str] = (), without: Collection[str] = ()
 ) -> dict[str, Any]:
     """Read and check options of a framework, whose configs may have their values as JSON has them.

@@ -13,7 +13,7 @@ from pydantic import AfterValidator, Field, FiniteFloat, PrivateAttr, Validation
 from rag_bm25.documents.checks import check_chunks, check_distinct
 from rag_bm25.errors import InputError, ParameterError, RagBM25Error
 from rag_bm25.filters import parse_filter
-from rag_bm25.hits.options import SearchOptions, read_options
+from rag_bm25.hits.options import SearchOptions, read_given
 from rag_bm25.index.async_index import AsyncBM25Index
 from rag_bm25.index.index import BM25Index  # noqa: TC001 - pydantic reads the annotations
 from rag_bm25.index.opening import closed_on_failure
@@ -125,7 +125,7 @@ class MilvusBM25Retriever(IndexOwner, BaseRetriever):
     @field_validator("search_kwargs")
     @classmethod
     def _read_options(cls, given: dict[str, Any]) -> dict[str, Any]:
-        read = read_options(cls._options, given, cls.model_fields.keys(), NO_PLACE)
+        read = read_given(cls._options, given, cls.model_fields.keys(), NO_PLACE)
         if fields := sorted(read.keys() & cls.model_fields.keys()):
             raise ParameterError(f"{fields[0]} is a parameter of its own, not an option in search_kwargs")
         return read

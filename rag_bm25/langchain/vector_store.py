@@ -12,7 +12,7 @@ from rag_bm25.checks import check_parameter, comparable
 from rag_bm25.definitions import options_of
 from rag_bm25.documents.chunks import Hit
 from rag_bm25.hits.diversity import diversify
-from rag_bm25.hits.options import WEIGHING, SearchOptions, read_options
+from rag_bm25.hits.options import WEIGHING, SearchOptions, read_given
 from rag_bm25.index.owning import IndexOwner
 from rag_bm25.index.searching.hybrid import HybridOptions
 from rag_bm25.langchain.documents import add_texts, to_document
@@ -324,7 +324,7 @@ class MilvusBM25VectorStore(IndexOwner, VectorStore):
     def _request(self, query: QueryLike, options: Mapping[str, Any]) -> _Request:
         """Embed the query if its vector is needed and not known yet."""
         given = {"mode": self.mode, "query_embedding": None, "namespace": self.namespace, **options}
-        read = read_options(HybridOptions, given, _OWN, NO_PLACE)
+        read = read_given(HybridOptions, given, _OWN, NO_PLACE)
         mode, embedding = as_mode(read.pop("mode"), self.embedding), read.pop("query_embedding")
         asked = as_query(query)
         if mode != "sparse" and embedding is None and self.embedding is not None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from rag_bm25.checks import require_extra
-from rag_bm25.hits.options import SearchOptions, read_options
+from rag_bm25.hits.options import SearchOptions, read_given
 from rag_bm25.index.arguments import check_k, check_namespaces
 from rag_bm25.index.async_index import AsyncBM25Index
 from rag_bm25.index.config import require_dense_field
@@ -99,7 +99,7 @@ class MilvusBM25Retriever(IndexOwner, BaseRetriever):  # type: ignore[misc, unus
         check_namespaces(namespace)
         to_filter(filters)
         own = SearchOptions if embed_model is None else HybridOptions
-        read = read_options(own, options, without=("arm_scores",))  # which a node has no place for
+        read = read_given(own, options, without=("arm_scores",))  # which a node has no place for
         super().__init__(callback_manager=callback_manager, verbose=verbose)
         self.index = index
         self.similarity_top_k = similarity_top_k
