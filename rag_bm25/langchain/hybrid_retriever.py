@@ -9,6 +9,7 @@ from langchain_core.runnables.config import run_in_executor
 from pydantic import Field, model_validator
 
 from rag_bm25.errors import InputError
+from rag_bm25.filters import parse_filter
 from rag_bm25.index.searching.hybrid import HybridOptions
 from rag_bm25.langchain.retriever import MilvusBM25Retriever
 from rag_bm25.langchain.searching import SearchMode, check_embedding, search
@@ -73,8 +74,10 @@ class MilvusHybridRetriever(MilvusBM25Retriever):
         def __init__(self, **given: Any) -> None: ...
 
     @model_validator(mode="after")
-    def _embedding_fits(self) -> Self:
+    def _check_arms(self) -> Self:
         check_embedding(self.index, self.embedding)
+        for arm in ("sparse", "dense"):
+            parse_filter(self.search_kwargs.get(f"{arm}_filter"))
         self._model()
         return self
 

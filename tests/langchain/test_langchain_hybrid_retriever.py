@@ -245,6 +245,7 @@ class TestOptions:
             ({"mode": "both"}, "'hybrid', 'sparse' or 'dense'"),
             ({"sparse_k": 0}, r"sparse_k must be an int in 1\.\.16384, got 0"),
             ({"dense_k": 16_385}, r"dense_k must be an int in 1\.\.16384, got 16385"),
+            ({"dense_filter": {"page": {"$near": 3}}}, "unknown operator '\\$near'"),
         ],
         ids=str,
     )
