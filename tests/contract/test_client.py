@@ -20,14 +20,6 @@ if TYPE_CHECKING:
 TOP = 2**32 - 2
 
 
-@pytest.fixture
-def milvus(engine: str, opened: Callable[..., Any]) -> Callable[..., MilvusStore]:
-    """Opens stores that are not in memory."""
-    if engine == "memory":
-        pytest.skip("there is no client")
-    return opened
-
-
 def chunk(number: int, *, dense: bool = True) -> ChunkRow:
     random = np.random.default_rng(number)
     ids = np.unique(random.integers(1, TOP, 300)).astype(np.uint32)

@@ -65,14 +65,6 @@ index.close()
 """
 
 
-@pytest.fixture
-def milvus(engine: str, opened: Callable[..., Any]) -> Callable[..., MilvusStore]:
-    """Opens stores that are not in memory."""
-    if engine == "memory":
-        pytest.skip("creating is one step")
-    return opened
-
-
 def looking_too_early(store: MilvusStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """Hide what another one has created from the first looks of a store."""
     engine = store._open

@@ -10,10 +10,9 @@ from support.reference import split
 from rag_bm25 import BM25Index, IndexConfig, ValueBoost
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from rag_bm25 import Diagnosis
-    from rag_bm25.store.protocol import Store
 
 CONFIG = IndexConfig(chunk_size=12, analyzer=split, idf="lucene")
 CHUNKS = {
@@ -28,15 +27,12 @@ CHUNKS = {
 
 
 @pytest.fixture
-def index(opened: Callable[..., Store]) -> Iterator[BM25Index]:
-    opened().drop()
-    with BM25Index.from_store(opened(), config=CONFIG) as index:
-        index.add(
-            [text for text, _ in CHUNKS.values()], ids=list(CHUNKS), metadatas=[each for _, each in CHUNKS.values()]
-        )
-        index.add(["date fig", "date"], ids=["d", "e"], namespace="other")
-        yield index
-    opened().drop()
+def index(new_index: Callable[[IndexConfig], BM25Index]) -> BM25Index:
+    index = new_index(CONFIG)
+    texts, metadatas = zip(*CHUNKS.values(), strict=True)
+    index.add(texts, ids=list(CHUNKS), metadatas=metadatas)
+    index.add(["date fig", "date"], ids=["d", "e"], namespace="other")
+    return index
 
 
 def codes(diagnosis: Diagnosis) -> list[str]:

@@ -154,13 +154,6 @@ def test_own_writes_are_found_at_once(level: ConsistencyLevel, opened: Open) -> 
         assert index.search("apple") == []
 
 
-def test_writes_of_others_are_found_at_once_by_strong_searches(opened: Open) -> None:
-    writer, reader = opened(), opened(consistency="Strong", read_only=True)
-    for number in range(10):
-        writer.add([f"apple {number}"], ids=["a"])
-        assert [hit.text for hit in reader.search("apple")] == [f"apple {number}"]
-
-
 @pytest.mark.parametrize("level", ["Bounded", "Session", "Eventually"])
 def test_writes_of_others_are_found_in_the_end_by_all_searches(level: ConsistencyLevel, opened: Open) -> None:
     writer, reader = opened(), opened(consistency=level, read_only=True)
@@ -414,22 +407,3 @@ def test_rows_stored_twice_are_told_and_repaired(server: str, opened: Open, uri:
     assert (repaired.damage, repaired.verify().differences) == ([], [])
     stored = sorted((chunk.id, chunk.text) for chunk in repaired.chunks())
     assert stored == [("a", "apple"), ("b", "banana"), ("c", "fig")]
-
-
-def test_pages_go_over_growing_and_sealed_segments(opened: Open, client: Any, uri: str, name: str) -> None:
-    index = opened()
-    ids = [f"{number:04}" for number in range(900)]
-    for part in range(3):
-        some = ids[part::3]
-        index.add([f"word{id_} fig" for id_ in some], ids=some)
-        if part < 2:
-            client.flush(name)
-    index.delete(ids[::10])
-    kept = sorted(set(ids) - set(ids[::10]))
-    with closing(MilvusStore(uri, name, timeout=60, read_only=True)) as store:
-        for page in (7, 300, 10_000):
-            pages = list(store._chunks.scan("", ["pk", "id"], page))
-            keys = [entity["pk"] for some in pages for entity in some]
-            assert keys == sorted(set(keys))
-            assert sorted(entity["id"] for some in pages for entity in some) == kept
-    assert index.verify().differences == []

@@ -407,8 +407,3 @@ def test_another_process_sees_everything(
         timeout=120,
     )
     assert run.stdout == f"{[(chunk(2).pk, 'text 2', {1: 1.0})]} ['k'] True\n", run.stderr
-
-
-def test_names_say_where_the_rows_are(store: Store) -> None:
-    assert store.name
-    assert isinstance(store.exclusive, bool)

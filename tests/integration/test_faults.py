@@ -7,7 +7,6 @@ import itertools
 import os
 import random
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -44,15 +43,11 @@ STATEFUL = {
     *("corpus.py", "count_table.py", "terms.py", "log.py", "open_write.py", "sums.py", "table.py", "deferred.py"),
 }
 PACKAGE = Path(rag_bm25.__file__).parent
-# gRPC's own handlers of forks take its threads down and up again, and sometimes wait for ever or skip it. They are not
-# what is tested: a child touches no gRPC. For the same reason it ends by its exit functions and os._exit: when Python
-# frees what it has left, gRPC closes the channels of the parent.
-FORKING = {"GRPC_ENABLE_FORK_SUPPORT": "false"}
 CHILD = """
 import os, sys
 from support.reference import split
 from rag_bm25 import BM25Index, IndexConfig
-from rag_bm25.errors import StoreError, StoreLockedError
+from rag_bm25.errors import StoreError
 uri, config = sys.argv[1], IndexConfig(chunk_size=4, length_unit="terms", analyzer=split)
 """
 
@@ -344,60 +339,6 @@ def test_at_a_limit_of_file_sizes_a_write_is_refused_or_stored(tmp_path: Path) -
 
 
 # Other processes
-
-
-@pytest.mark.usefixtures("embedded")
-def test_second_process_is_refused_and_told_who_has_the_file(tmp_path: Path, opened: Open) -> None:
-    index = opened(engines.open_store("embedded", tmp_path))
-    add(index, BEFORE)
-    code = """
-for attempt in range(3):
-    try:
-        BM25Index.open(uri, "docs")
-    except StoreLockedError as error:
-        print(error)
-"""
-    answers = run_python(code, tmp_path / "test.db").stdout.splitlines()
-    assert len(answers) == 3
-    assert all(f"is open in process {os.getpid()} on {socket.gethostname()}" in answer for answer in answers)
-    add(index, UPDATE)
-    assert_sound(index, AFTER)
-
-
-@pytest.mark.usefixtures("embedded")
-def test_fork_leaves_the_index_to_the_parent(tmp_path: Path) -> None:
-    code = """
-import atexit, traceback
-
-def fails(act):
-    try:
-        act()
-    except StoreError as error:
-        print(type(error).__name__, flush=True)
-
-def be_the_child():
-    fails(lambda: index.add(["banana"], ids=["b"]))
-    fails(lambda: index.add(["banana"], ids=["b"], assume_new=True))
-    fails(lambda: BM25Index.open(uri, "docs", config=config))
-    index.close()
-    atexit._run_exitfuncs()
-
-with BM25Index.open(uri, "docs", config=config) as index:
-    index.add(["apple"], ids=["a"])
-    if not (child := os.fork()):
-        try:
-            be_the_child()
-        except BaseException:
-            traceback.print_exc()
-            os._exit(1)
-        os._exit(0)
-    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
-    index.add(["cherry"], ids=["c"])
-    print(sorted(chunk.id for chunk in index.chunks()), index.verify().ok)
-"""
-    done = run_python(code, tmp_path / "fork.db", env=environment() | FORKING)
-    expected = ["StoreError", "StoreError", "StoreLockedError", "0", "['a', 'c'] True"]
-    assert (done.returncode, done.stdout.splitlines()) == (0, expected), done.stderr
 
 
 INTERRUPTED = """

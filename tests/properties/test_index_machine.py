@@ -10,9 +10,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from support.faulty_store import FaultyStore
+from support.indexes import counts
 from support.lazy_store import LazyStore
 from support.memory_store import copied
-from support.reference import BM25, Corpus, Count, recount, split
+from support.reference import BM25, Corpus, recount, split
 from support.strategies import WORDS, corpora, idf_names, texts
 
 from rag_bm25 import BM25Index, IndexConfig
@@ -51,16 +52,6 @@ namespaces = st.sampled_from(["", "law"])
 ids = st.sampled_from("abcdefghij")
 failing_calls = st.none() | st.integers(0, 25)
 moments = st.sampled_from(["before", "halfway", "after", "full"])
-
-
-def counts(index: BM25Index) -> dict[str, Count]:
-    """The statistics of each namespace that has chunks."""
-    found = {}
-    for name in index.stats().namespaces:
-        total = index._live.log.statistics.of_one(name).contribution()
-        df = dict(zip(total.ids.tolist(), total.df.tolist(), strict=True))
-        found[name] = Count(total.num_chunks, total.total_length, df)
-    return {name: count for name, count in found.items() if count != Count()}
 
 
 class IndexMachine(RuleBasedStateMachine):

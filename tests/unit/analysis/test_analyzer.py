@@ -61,12 +61,6 @@ def test_each_side_has_its_segmentation() -> None:
     assert analyzer.query("长江大桥") == ["长江", "大桥", "长江大桥"]
 
 
-def test_traditional_text_finds_simplified_text() -> None:
-    assert Analyzer()("勞動合同") == Analyzer()("劳动合同")
-    unequal = Analyzer(AnalyzerConfig(simplify=False))
-    assert unequal("勞動合同") != unequal("劳动合同")
-
-
 def test_stop_words_are_met_in_every_script_and_spelling() -> None:
     analyzer = Analyzer(replace(WORDS, stop_words=("的", "這", "DON'T", "cafe\u0301", "を")))
     assert analyzer("这是我的 the don’t Café １ を") == ["是", "我", "the", "1"]

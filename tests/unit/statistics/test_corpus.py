@@ -79,10 +79,6 @@ def test_difference_undoes_a_sum(
     assert shown(both - contribution(*right)) == shown(contribution(*left))
 
 
-def test_difference_of_equals_is_nothing() -> None:
-    assert shown(one(3, 5, length=9) - one(3, 5, length=9)) == (0, 0, {})
-
-
 def test_nothing_contributes_nothing() -> None:
     assert shown(Contribution()) == shown(Contribution.of([], [])) == (0, 0, {})
 
@@ -271,14 +267,6 @@ def test_single_namespace_is_the_whole_and_kept_once() -> None:
     assert statistics.of(["a"]) is statistics.whole
 
 
-def test_second_namespace_leaves_the_first_as_it_was() -> None:
-    statistics = NamespaceStatistics()
-    statistics.add("a", one(1))
-    statistics.add("b", one(1))
-    assert shown(statistics.of_one("a").contribution()) == (1, 1, {1: 1})
-    assert shown(statistics.whole.contribution()) == (2, 2, {1: 2})
-
-
 def test_some_namespaces_are_summed() -> None:
     statistics = NamespaceStatistics()
     for name in "abc":
@@ -309,13 +297,6 @@ def test_few_sums_are_kept() -> None:
         *(True, True, True, True),
         False,
     ]
-
-
-def test_namespace_named_twice_counts_once() -> None:
-    statistics = NamespaceStatistics()
-    for name in "abc":
-        statistics.add(name, one(1))
-    assert statistics.of(["a", "a"]).num_chunks == 1
 
 
 def test_unknown_namespace_is_empty() -> None:

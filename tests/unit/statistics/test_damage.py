@@ -256,18 +256,6 @@ def test_counts_below_zero_are_told(filled: BM25Index, store: MemoryStore, reope
     assert_mended(filled, reopened)
 
 
-def test_number_of_chunks_that_is_not_that_of_the_rows_is_told(
-    filled: BM25Index, store: MemoryStore, reopened: Reopened
-) -> None:
-    pk = next(pk for pk, row in store.collections.chunks.items() if row.id == "2")
-    del store.collections.chunks[pk]
-    index = reopened()
-    assert index.damage == ["the statistics count 3 chunks, but 2 are stored"]
-    index.repair()
-    assert index.damage == []
-    assert reopened().verify().ok
-
-
 def test_write_under_way_is_no_damage(store: MemoryStore, config: IndexConfig) -> None:
     """On a server others may be between inserting rows and counting them."""
     shared = FaultyStore(exclusive=False, collections=store.collections)

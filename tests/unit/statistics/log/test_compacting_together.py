@@ -139,17 +139,6 @@ def test_compaction_of_a_dead_writer_expires_by_the_time_that_an_open_log_has_se
     assert "compaction" not in kinds(store)
 
 
-def test_compaction_of_a_dead_writer_expires_for_one_that_was_just_opened(store: MemoryStore, clocks: Clocks) -> None:
-    grow(opened(store), 1)
-    dead_compaction(store)
-    clocks.wait(COMPACTION_SECONDS - 1)
-    opened(store).compact(above=0)
-    assert kinds(store).count("head") == 0
-    clocks.wait(2)
-    opened(store).compact(above=0)
-    assert kinds(store).count("head") == 1
-
-
 @pytest.mark.parametrize("ahead", [0.0, YEAR])
 def test_commands_that_run_every_five_minutes_compact_after_a_dead_writer(
     ahead: float, store: MemoryStore, clocks: Clocks

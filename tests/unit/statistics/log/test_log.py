@@ -21,13 +21,6 @@ if TYPE_CHECKING:
 # Deltas
 
 
-def test_delta_is_counted_at_once_and_read_by_others(log: StatisticsLog, store: MemoryStore) -> None:
-    write(log, counted(2, 9, a=2, b=1))
-    expected = (2, 9, {term_id("a"): 2, term_id("b"): 1})
-    assert shown(log) == expected
-    assert shown(read_anew(store)) == expected
-
-
 def test_delta_is_what_changed(log: StatisticsLog, store: MemoryStore) -> None:
     write(log, counted(1, 4, a=1, b=1))
     write(log, after=counted(1, 6, a=1, c=1), before=counted(1, 4, a=1, b=1))
@@ -44,12 +37,6 @@ def test_counts_that_did_not_change_are_not_stored(log: StatisticsLog, store: Me
     assert dict(zip(change.ids.tolist(), change.df.tolist(), strict=True)) == {term_id("c"): 1, term_id("b"): -1}
 
 
-def test_delta_without_counts_has_one_row(log: StatisticsLog, store: MemoryStore) -> None:
-    write(log, counted(1, 0))
-    assert kinds(store) == ["delta", "intent"]
-    assert shown(read_anew(store)) == (1, 0, {})
-
-
 def test_refresh_reads_only_what_is_new(log: StatisticsLog, store: MemoryStore) -> None:
     other = StatisticsLog(store)
     write(other, counted(1, 4, a=1))
@@ -61,12 +48,6 @@ def test_refresh_reads_only_what_is_new(log: StatisticsLog, store: MemoryStore) 
     log.refresh()
     assert [LogKey.parse(key).kind for key in asked] == ["delta"]
     assert shown(log) == (2, 8, {term_id("a"): 1, term_id("b"): 1})
-
-
-def test_own_delta_is_not_counted_twice(log: StatisticsLog) -> None:
-    write(log, counted(1, 4, a=1))
-    log.refresh()
-    assert shown(log) == (1, 4, {term_id("a"): 1})
 
 
 @pytest.mark.usefixtures("small_rows")
@@ -86,14 +67,6 @@ def test_delta_of_which_a_part_is_missing_is_passed_over(log: StatisticsLog, sto
     store.collections.log.update(last)
     reader.refresh()
     assert shown(reader) == (1, 4, {term_id(term): 1 for term in "abcde"})
-
-
-def test_namespaces_are_kept_apart(log: StatisticsLog, store: MemoryStore) -> None:
-    write(log, counted(1, 4, a=1), namespace="x")
-    write(log, counted(1, 6, a=1), namespace="y")
-    reader = read_anew(store)
-    assert shown(reader, "x") == (1, 4, {term_id("a"): 1})
-    assert shown(reader) == (2, 10, {term_id("a"): 2})
 
 
 def test_refresh_gives_up_where_rows_keep_vanishing(log: StatisticsLog, store: MemoryStore) -> None:
@@ -222,16 +195,6 @@ def test_intent_ends_with_its_delta_and_stays_in_the_log(log: StatisticsLog, sto
         assert (one.has_intents, one.intents()) == (False, [])
 
 
-def test_intent_is_finished_by_another_process(log: StatisticsLog, store: MemoryStore) -> None:
-    log.open_write(intent(log, counted(1, 4, a=1)), {})
-    other = read_anew(store)
-    (found,) = other.intents()
-    other.resume_write(found).commit(counted(1, 6, b=1))
-    log.refresh()
-    assert not log.has_intents
-    assert shown(log) == shown(read_anew(store)) == (0, 2, {term_id("a"): -1, term_id("b"): 1})
-
-
 def test_renewed_lease_counts(log: StatisticsLog, store: MemoryStore) -> None:
     began = intent(log)
     opened = log.open_write(began, {})
@@ -250,13 +213,6 @@ def test_lease_is_renewed_when_it_is_due(log: StatisticsLog, store: MemoryStore)
 
 
 # Terms
-
-
-def test_new_terms_are_read_by_others(log: StatisticsLog, store: MemoryStore) -> None:
-    log.open_write(intent(log), {"a": term_id("a"), "中文": term_id("中文")})
-    vocabulary = read_anew(store).vocabulary()
-    assert list(vocabulary) == ["a", "中文"]
-    assert vocabulary.id("中文") == term_id("中文")
 
 
 def test_terms_are_stored_with_or_before_their_intent(log: StatisticsLog, store: MemoryStore) -> None:

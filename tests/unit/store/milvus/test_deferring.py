@@ -88,16 +88,6 @@ def test_after_the_end_of_the_program_began_none_wait(store: MilvusStore) -> Non
     store.close()
 
 
-def test_dropping_the_log_forgets_them(store: MilvusStore) -> None:
-    store.insert_log(rows("1"), defer=True)
-    store.drop()
-    store.create()
-    assert store.log_keys() == []
-    store.insert_log(rows("2"))
-    assert store.log_keys() == ["delta:2"]
-    store.close()
-
-
 @pytest.mark.parametrize("applied", [True, False])
 def test_rows_of_an_insertion_that_failed_are_stored_once(
     applied: bool, store: MilvusStore, monkeypatch: pytest.MonkeyPatch

@@ -70,14 +70,19 @@ def fail(why: str) -> None:
 
 
 class TestAddress:
-    @pytest.mark.parametrize("uri", [":memory:", "rag", "rag.sqlite", "", "ftp://host/x.db", "file:///x.db", 3, None])
+    @pytest.mark.parametrize(
+        "uri",
+        [
+            *(":memory:", "rag", "rag.sqlite", "", "ftp://host/x.db", "file:///x.db", 3, None, "a\0.db", "a\ud800.db"),
+            *("root:hush@host:19530", "hush@host", "http:/root:hush@host", "https//a:hush@host", "ftp://a:hush@host/x"),
+        ],
+    )
     def test_anything_else_is_refused_with_the_rule(self, uri: Any) -> None:
-        with pytest.raises(ParameterError, match=r"uri must be a path ending in \.db, such as \./rag\.db, or an addre"):
+        with pytest.raises(
+            ParameterError, match=r"uri must be a path ending in \.db, such as \./rag\.db, or an addre"
+        ) as caught:
             MilvusStore(uri, "docs")
-
-    def test_a_secret_in_a_wrong_address_is_not_shown(self) -> None:
-        with pytest.raises(ParameterError, match=r"got 'ftp://host/x'$"):
-            MilvusStore("ftp://user:password@host/x", "docs")
+        assert "hush" not in str(caught.value)
 
     @pytest.mark.parametrize(
         ("uri", "shown"),
@@ -110,23 +115,12 @@ class TestAddress:
     def test_user_and_password_are_known_to_be_hidden(self, uri: str, login: str) -> None:
         assert login_in(uri) == login
 
-    @pytest.mark.parametrize("uri", ["root:hush@host:19530", "hush@host", "http:/root:hush@host", "https//a:hush@host"])
-    def test_what_is_nearly_an_address_is_named_without_secrets(self, uri: str) -> None:
-        with pytest.raises(ParameterError, match=r"uri must be a path ending in \.db") as caught:
-            MilvusStore(uri, "docs")
-        assert "hush" not in str(caught.value)
-
     @pytest.mark.parametrize("place", ["host:99999", "host:abc", "[::1"])
     def test_an_address_that_cannot_be_read_is_named_without_secrets(self, place: str) -> None:
         with pytest.raises(ParameterError, match="uri must be an address with a host and a port") as caught:
             MilvusStore(f"http://root:hush@{place}", "docs")
         assert f"http://{place}" in str(caught.value)
         assert "hush" not in str(caught.value)
-
-    @pytest.mark.parametrize("path", ["a\0.db", "a\ud800.db"])
-    def test_what_no_system_takes_for_a_path_is_refused(self, path: str) -> None:
-        with pytest.raises(ParameterError, match=r"uri must be a path ending in \.db"):
-            MilvusStore(path, "docs")
 
     def test_a_missing_folder_is_named(self, tmp_path: Path) -> None:
         with pytest.raises(StoreError, match=r"the folder \S+/nowhere does not exist; create it first"):
@@ -227,19 +221,24 @@ class TestServer:
         assert client.mock_calls == [call.close()]
 
 
+def assert_waits(second: DatabaseLock, told: str, first: DatabaseLock) -> None:
+    """Check that a lock is had while another one is not, and who has it is told."""
+    first.acquire()
+    with pytest.raises(StoreLockedError, match=told):
+        second.acquire()
+    first.release()
+    second.acquire()
+    second.release()
+
+
 class TestLock:
     def test_a_second_holder_is_refused_and_told_the_first(self, tmp_path: Path) -> None:
         first, second = DatabaseLock(tmp_path / "rag.db"), DatabaseLock(tmp_path / "rag.db")
-        first.acquire()
-        with pytest.raises(StoreLockedError) as caught:
-            second.acquire()
-        assert str(caught.value) == (
-            f"{tmp_path}/rag.db is open in process {os.getpid()} on {socket.gethostname()}; an embedded database "
-            "serves one process at a time: close it there, or use a Milvus server"
+        told = (
+            f"^{tmp_path}/rag.db is open in process {os.getpid()} on {socket.gethostname()}; an embedded database "
+            "serves one process at a time: close it there, or use a Milvus server$"
         )
-        first.release()
-        second.acquire()
-        second.release()
+        assert_waits(second, told, first)
 
     def test_releasing_leaves_no_owner(self, tmp_path: Path) -> None:
         lock = DatabaseLock(tmp_path / "rag.db")
@@ -253,24 +252,14 @@ class TestLock:
         (tmp_path / "rag.db").touch()
         (tmp_path / "link.db").hardlink_to(tmp_path / "rag.db")
         first, second = DatabaseLock(tmp_path / "rag.db"), DatabaseLock(tmp_path / "link.db")
-        first.acquire()
-        with pytest.raises(StoreLockedError, match=rf"link\.db is open in process {os.getpid()}, maybe under another"):
-            second.acquire()
-        first.release()
-        second.acquire()
-        second.release()
+        assert_waits(second, rf"link\.db is open in process {os.getpid()}, maybe under another", first)
 
     @pytest.mark.skipif(sys.platform != "linux", reason="locks of Linux")
     def test_a_folder_is_locked_under_all_its_names(self, tmp_path: Path) -> None:
         (tmp_path / "rag.db").mkdir()
         (tmp_path / "mount.db").symlink_to(tmp_path / "rag.db")  # paths of the package are resolved, mounts are not
         first, second = DatabaseLock(tmp_path / "rag.db"), DatabaseLock(tmp_path / "mount.db")
-        first.acquire()
-        with pytest.raises(StoreLockedError, match=r"mount\.db is open in another process, maybe under another name"):
-            second.acquire()
-        first.release()
-        second.acquire()
-        second.release()
+        assert_waits(second, r"mount\.db is open in another process, maybe under another name", first)
 
     @pytest.mark.skipif(sys.platform != "linux", reason="locks of Linux")
     def test_it_does_not_meet_the_locks_of_sqlite(self, tmp_path: Path) -> None:
@@ -291,10 +280,7 @@ class TestLock:
         monkeypatch.setattr("rag_bm25.store.milvus.inode_lock.fcntl.fcntl", control)
         (tmp_path / "rag.db").touch()
         first, second = DatabaseLock(tmp_path / "rag.db"), DatabaseLock(tmp_path / "rag.db")
-        first.acquire()
-        with pytest.raises(StoreLockedError, match=rf"is open in process {os.getpid()} on"):
-            second.acquire()
-        first.release()
+        assert_waits(second, rf"is open in process {os.getpid()} on", first)
 
     def test_nothing_is_written_through_a_link(self, tmp_path: Path) -> None:
         (tmp_path / "victim").write_text("kept")
