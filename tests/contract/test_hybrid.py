@@ -199,20 +199,6 @@ def values_of(tree: Explanation) -> list[float]:
 FUSIONS = [RRF(), RRF(k=1), Weighted(), Weighted(0.3, 2.0), Weighted(1, 2, normalization="bound")]
 
 
-@pytest.mark.parametrize("fusion", FUSIONS, ids=str)
-@pytest.mark.parametrize("query", ["apple cherry", "fig", "unknown words"])
-def test_the_explanation_of_a_fused_score_is_the_score(index: BM25Index, fusion: RRF | Weighted, query: str) -> None:
-    asked: dict[str, Any] = {"fusion": fusion, "dense_k": 3, "boosts": [FunctionBoost(number_of, 0.5)]}
-    hits = index.search_hybrid(query, QUERY, 3, **asked, arm_scores=True)
-    assert len(hits) == 3
-    for hit in hits:
-        tree = index.explain_hybrid(query, QUERY, hit.id, 3, **asked)
-        assert tree.value == pytest.approx(hit.score, rel=1e-9)
-        for arm, score in zip(tree.details[0].details, (hit.sparse_score, hit.dense_score), strict=True):
-            assert (score is None) == ("not among its" in arm.description)
-            assert score is None or any(value == pytest.approx(score, rel=1e-5) for value in values_of(arm))
-
-
 @pytest.mark.parametrize("normalization", ["min-max", "bound"])
 def test_boosts_keep_hits_with_a_fused_score_of_0_or_less(index: BM25Index, normalization: Any) -> None:
     away: dict[str, Any] = {"fusion": Weighted(0, 1, normalization=normalization)}

@@ -106,16 +106,3 @@ def test_a_filter_in_the_language_of_milvus_is_read_for_its_fields(index: BM25In
     assert list(excluded.details["values"]) == ["kind"]
     assert codes(index.why_not("fig", "a", filter='metadata["year"] > 2024')) == ["filter"]
     assert codes(index.why_not("fig", "b", filter='metadata["year"] > 2024')) == []
-
-
-def test_explanations_have_the_scores_of_hits(index: BM25Index) -> None:
-    options: dict[str, Any] = {"boosts": [ValueBoost("kind", {"law": 2.0})], "group_by": "kind", "k": 2}
-    for namespace in ("", "other", ["", "other"], None):
-        for statistics in ("namespace", "all", {"kind": "law"}):
-            searched: Any = {"namespace": namespace, "statistics": statistics, **options}
-            for rank, hit in enumerate(index.search("fig plum date", **searched), 1):
-                explained = index.explain("fig plum date", hit.id, chunk_namespace=hit.namespace, **searched)
-                assert explained.value == pytest.approx(hit.score, rel=1e-5)
-                assert sum(term.contribution for term in explained.terms) == explained.bm25_score
-                assert explained.placement is not None
-                assert (explained.placement.rank, explained.placement.group_score) == (rank, hit.group_score)

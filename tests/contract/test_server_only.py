@@ -6,17 +6,16 @@ Everything that milvus-lite 3 has behind its address is tested there too; the re
 from __future__ import annotations
 
 import hashlib
-import os
 import subprocess
 import sys
 import time
 from contextlib import closing, suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from support import engines, milvus_servers
 from support.memory_store import MemoryStore
+from support.programs import environment
 from support.reference import split
 
 from rag_bm25 import BM25Index, IndexConfig, StoreError
@@ -348,11 +347,9 @@ def test_what_a_killed_writer_has_acknowledged_is_counted(
     uri: str, opened: Open, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened()
-    root = Path(__file__).parents[2]
-    env = os.environ | {"PYTHONPATH": os.pathsep.join([str(root), str(root / "tests")])}
     for acknowledged in (0, 1, 3):
         command = [sys.executable, "-c", WRITER, uri, name]
-        with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True) as writer:
+        with subprocess.Popen(command, env=environment(), stdout=subprocess.PIPE, text=True) as writer:
             assert writer.stdout is not None
             while writer.stdout.readline() != f"done {acknowledged}\n":
                 assert writer.poll() is None

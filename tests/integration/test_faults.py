@@ -19,11 +19,10 @@ import pytest
 from support import engines
 from support.lazy_store import LazyStore
 from support.memory_store import MemoryStore
+from support.programs import environment, run_python
 from support.proxy import Proxy
 from support.serialized_store import serialized
 
-import rag_bm25
-from rag_bm25 import BM25Index
 from rag_bm25.errors import StoreError
 from rag_bm25.index.maintenance.copying import copy_index
 from rag_bm25.statistics.log.log import StatisticsLog
@@ -31,6 +30,8 @@ from rag_bm25.statistics.log.log import StatisticsLog
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import FrameType
+
+    from rag_bm25 import BM25Index
 
     Open = Callable[..., BM25Index]
 
@@ -42,7 +43,6 @@ STATEFUL = {
     *("index.py", "live_statistics.py", "pipeline.py", "counting_ahead.py", "workers.py", "chunk_writer.py"),
     *("corpus.py", "count_table.py", "terms.py", "log.py", "open_write.py", "sums.py", "table.py", "deferred.py"),
 }
-PACKAGE = Path(rag_bm25.__file__).parent
 CHILD = """
 import os, sys
 from support.reference import split
@@ -63,18 +63,6 @@ def texts(index: BM25Index) -> dict[str, str]:
 def assert_sound(index: BM25Index, expected: dict[str, str]) -> None:
     assert texts(index) == expected
     assert index.verify().differences == []
-
-
-def run_python(code: str, *args: object, **options: Any) -> subprocess.CompletedProcess[str]:
-    """Run code that knows the package and the tests' helpers."""
-    command = [sys.executable, "-c", CHILD + code, *map(str, args)]
-    options = {"env": environment(), "capture_output": True, "text": True, "timeout": 120} | options
-    return subprocess.run(command, check=False, **options)
-
-
-def environment() -> dict[str, str]:
-    folders = [PACKAGE.parent, Path(__file__).parents[1]]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, folders))}
 
 
 # Failing calls
@@ -103,21 +91,6 @@ class FailingCalls:
     def _fail(self) -> None:
         self._due = False
         raise StoreError("the connection timed out")
-
-
-@pytest.mark.usefixtures("embedded")
-@pytest.mark.parametrize("applied", [True, False])
-def test_retry_after_a_timeout_counts_once(applied: bool, tmp_path: Path, opened: Open) -> None:
-    for number in range(4):
-        calls = FailingCalls(-1, applied=applied)
-        store = engines.open_store("embedded", tmp_path, f"docs{number}")
-        index = opened(serialized(store, calls.around, calls.before))
-        add(index, BEFORE)
-        calls._left = number
-        with pytest.raises(StoreError, match="timed out"):
-            add(index, UPDATE)
-        add(index, UPDATE)
-        assert_sound(index, AFTER)
 
 
 @pytest.mark.parametrize("applied", [True, False])
@@ -334,7 +307,7 @@ with BM25Index.open(uri, "docs", config=config) as index:
 
 @pytest.mark.usefixtures("lite2")
 def test_at_a_limit_of_file_sizes_a_write_is_refused_or_stored(tmp_path: Path) -> None:
-    done = run_python(LIMITED, tmp_path / "test.db")
+    done = run_python(CHILD + LIMITED, tmp_path / "test.db")
     assert done.stdout.splitlines() == ["True True True", "True True []"], done.stderr
 
 
@@ -462,7 +435,7 @@ print("written", flush=True)
 @pytest.mark.usefixtures("embedded")
 @pytest.mark.parametrize("end", ["os.kill(os.getpid(), 9)", "os._exit(0)"])
 def test_after_a_kill_readers_and_copies_count_what_was_acknowledged(end: str, tmp_path: Path, opened: Open) -> None:
-    assert run_python(LEFT + end, tmp_path / "test.db").stdout == "written\n"
+    assert run_python(CHILD + LEFT + end, tmp_path / "test.db").stdout == "written\n"
     left = {"a": "apple pie", "c": "cherry"}
     reader = opened(engines.open_store("embedded", tmp_path), read_only=True)
     assert reader.damage == []
@@ -483,7 +456,7 @@ def test_after_a_kill_readers_and_copies_count_what_was_acknowledged(end: str, t
 @pytest.mark.usefixtures("embedded")
 @pytest.mark.parametrize("end", ["index.close()", "", "raise SystemExit(3)", "import gc; del index; gc.collect()"])
 def test_a_process_that_ends_leaves_nothing_unfinished(end: str, tmp_path: Path, opened: Open) -> None:
-    done = run_python(LEFT + end, tmp_path / "test.db")
+    done = run_python(CHILD + LEFT + end, tmp_path / "test.db")
     assert done.stdout == "written\n", done.stderr
     reader = opened(engines.open_store("embedded", tmp_path), read_only=True)
     assert unfinished(reader) == 0

@@ -301,6 +301,12 @@ def failing_update(store: FaultyStore, index: BM25Index, call: int) -> bool:
     return False
 
 
+def full(method: str) -> None:
+    """Fail as a full disk does."""
+    if method.startswith(("insert", "delete")):
+        raise StoreError("no room")
+
+
 READS: dict[str, Callable[[BM25Index], object]] = {
     "search": lambda index: [(hit.id, hit.text, hit.score) for hit in index.search("apple banana fig", namespace=None)],
     "stats": lambda index: index.stats(),
@@ -334,16 +340,10 @@ def test_read_after_a_batch_that_failed_sees_what_a_fresh_process_sees(
 
 
 def test_read_goes_on_where_the_batch_cannot_be_finished(config: IndexConfig, caplog: pytest.LogCaptureFixture) -> None:
-    """A full disk takes no writes."""
     store = FaultyStore()
     index = BM25Index.from_store(store, config=config, refresh_interval=0)
     index.add(["apple", "banana"], ids=["1", "2"])
     assert failing_update(store, index, 4)
-
-    def full(method: str) -> None:
-        if method.startswith(("insert", "delete")):
-            raise StoreError("no room")
-
     store.on_call = full
     assert {hit.id for hit in index.search("apple banana")} >= {"1", "2"}
     assert "a batch that failed cannot be finished yet: no room" in caplog.messages
@@ -441,11 +441,6 @@ def test_verify_fails_where_it_cannot_finish_a_batch(config: IndexConfig) -> Non
     index = BM25Index.from_store(store, config=config)
     index.add(["apple", "banana"], ids=["1", "2"])
     assert failing_update(store, index, 4)
-
-    def full(method: str) -> None:
-        if method.startswith(("insert", "delete")):
-            raise StoreError("no room")
-
     store.on_call = full
     with pytest.raises(StoreError, match="no room"):
         index.verify()

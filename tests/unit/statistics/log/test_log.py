@@ -4,7 +4,7 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
-from support.log_writing import counted, intent, kinds, read_anew, rows, shown, taken, write
+from support.log_writing import asked_of, counted, intent, kinds, read_anew, rows, shown, taken, write
 
 from rag_bm25.errors import StoreError
 from rag_bm25.statistics.log.keys import LogKey
@@ -42,25 +42,15 @@ def test_refresh_reads_only_what_is_new(log: StatisticsLog, store: MemoryStore) 
     write(other, counted(1, 4, a=1))
     log.refresh()
     write(other, counted(1, 4, b=1))
-    asked: list[str] = []
-    get_log = store.get_log
-    store.get_log = lambda keys, **options: (asked.extend(keys), get_log(keys, **options))[1]  # type: ignore[method-assign]
-    log.refresh()
-    assert [LogKey.parse(key).kind for key in asked] == ["delta"]
+    assert [LogKey.parse(key).kind for key in asked_of(store, log.refresh)] == ["delta"]
     assert shown(log) == (2, 8, {term_id("a"): 1, term_id("b"): 1})
-
-
-@pytest.mark.usefixtures("small_rows")
-def test_long_delta_is_cut_into_pages(log: StatisticsLog, store: MemoryStore) -> None:
-    write(log, counted(1, 4, a=1, b=1, c=1, d=1, e=1))
-    assert kinds(store) == ["delta"] * 3 + ["intent"]
-    assert shown(read_anew(store)) == (1, 4, {term_id(term): 1 for term in "abcde"})
 
 
 @pytest.mark.usefixtures("small_rows")
 @pytest.mark.parametrize("missing", [0, 1, 2])
 def test_delta_of_which_a_part_is_missing_is_passed_over(log: StatisticsLog, store: MemoryStore, missing: int) -> None:
     write(log, counted(1, 4, a=1, b=1, c=1, d=1, e=1))
+    assert kinds(store) == ["delta"] * 3 + ["intent"]
     last = taken(store, rows(store, "delta")[missing].key)
     reader = read_anew(store)
     assert shown(reader) == (0, 0, {})
@@ -126,28 +116,18 @@ def test_older_batch_of_another_writer_does_not_turn_the_clock_back(
 # Intents
 
 
-def test_intent_comes_back_as_it_was(log: StatisticsLog) -> None:
+@pytest.mark.usefixtures("small_rows")
+def test_intent_of_several_rows_comes_back_as_it_was(log: StatisticsLog, store: MemoryStore) -> None:
     changes = [Change("0" * 40, "b", "a"), Change("f" * 40, "", "ab"), Change("a" * 40, "a", "")]
-    began = Intent(log.new_batch(), "me", 7.5, "law", changes, counted(2, 9, a=2, b=1))
+    began = Intent(log.new_batch(), "me", 7.5, "law", changes, counted(2, 9, a=2, b=1, c=1, d=1, e=2))
     log.open_write(began, {})
-    (found,) = log.intents()
+    assert kinds(store) == ["intent"] * 4
+    (found,) = read_anew(store).intents()
     assert (found.batch, found.writer, found.time, found.namespace) == (began.batch, "me", 7.5, "law")
     assert found.changes == changes
     before = found.before
     assert (before.num_chunks, before.total_length) == (2, 9)
     assert (before.ids.tolist(), before.df.tolist()) == (began.before.ids.tolist(), began.before.df.tolist())
-
-
-@pytest.mark.usefixtures("small_rows")
-def test_intent_of_several_rows_comes_back_as_it_was(log: StatisticsLog, store: MemoryStore) -> None:
-    began = intent(log, counted(2, 9, a=2, b=1, c=1, d=1, e=2))
-    log.open_write(began, {})
-    assert kinds(store) == ["intent"] * 4
-    (found,) = read_anew(store).intents()
-    assert (found.before.ids.tolist(), found.before.df.tolist()) == (
-        began.before.ids.tolist(),
-        began.before.df.tolist(),
-    )
 
 
 @pytest.mark.usefixtures("small_rows")

@@ -6,16 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from support import engines
+from support.rows import ONE
 
 from rag_bm25.errors import StoreError
 from rag_bm25.store.milvus import MilvusStore
 from rag_bm25.store.rows import ChunkRow, LogRow
-from rag_bm25.vectors.sparse import SparseVector
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-ONE = SparseVector.from_dict({1: 1.0})
 
 pytestmark = pytest.mark.skipif(not engines.lite_version(), reason="milvus-lite is not installed")
 

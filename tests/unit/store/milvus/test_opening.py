@@ -14,6 +14,8 @@ from unittest.mock import Mock, call
 import numpy as np
 import pytest
 from support import engines
+from support.programs import environment, run_python
+from support.rows import ONE
 
 from rag_bm25 import BM25Index
 from rag_bm25.errors import (
@@ -33,9 +35,6 @@ from rag_bm25.store.milvus.contents import require_database
 from rag_bm25.store.milvus.foreign import ExternalCollection
 from rag_bm25.store.milvus.lock import DatabaseLock
 from rag_bm25.store.rows import ChunkRow, DenseField, LogRow, SearchArm
-from rag_bm25.vectors.sparse import SparseVector
-
-ONE = SparseVector.from_dict({1: 1.0})
 
 SECRET = "hush%20Sesame"
 SECRET_PLACES = [
@@ -317,15 +316,12 @@ class TestExtras:
 
     def test_milvus_uri_is_nothing_to_the_library(self) -> None:
         script = "from rag_bm25.store.milvus import engine; import os; print(os.environ['MILVUS_URI'])"
-        run = [sys.executable, "-c", script]
-        done = subprocess.run(run, env={**os.environ, "MILVUS_URI": "./rag.db"}, capture_output=True, text=True)
+        done = run_python(script, env=environment(MILVUS_URI="./rag.db"))
         assert (done.stdout, done.stderr, done.returncode) == ("./rag.db\n", "", 0)
 
     def test_importing_the_store_imports_no_client(self) -> None:
         code = "import sys, rag_bm25.store.milvus; print({'pymilvus', 'milvus_lite', 'grpc'} & set(sys.modules))"
-        root = str(Path(__file__).parents[4])
-        ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=root, check=True)
-        assert ran.stdout == "set()\n"
+        assert run_python(code).stdout == "set()\n"
 
 
 @embedded
