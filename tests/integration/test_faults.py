@@ -156,16 +156,20 @@ def add_until_connected(index: BM25Index, chunks: dict[str, str]) -> None:
 # A full disk
 
 
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 6 MB."""
-    made = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=6m", "tmpfs", str(tmp_path)], capture_output=True, text=True, check=False
-    )
+@pytest.fixture(params=["tmpfs", "ext4"])
+def disk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
+    """A file system of some MB, of each kind."""
+    image, folder = tmp_path / "image", tmp_path / "disk"
+    folder.mkdir()
+    make = {
+        "tmpfs": f"mount -t tmpfs -o size=6m tmpfs {folder}",
+        "ext4": f"truncate -s 40M {image} && mkfs.ext4 -q -F -m 0 {image} && mount -o loop {image} {folder}",
+    }[request.param]
+    made = subprocess.run(make, shell=True, capture_output=True, text=True, check=False)
     if made.returncode:
         pytest.skip(f"cannot mount a small file system: {made.stderr.strip()}")
-    yield tmp_path
-    subprocess.run(["umount", "-l", str(tmp_path)], check=True)
+    yield folder
+    subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
 def fill(index: BM25Index, size: int) -> tuple[dict[str, str], dict[str, str]]:
@@ -183,34 +187,19 @@ def fill(index: BM25Index, size: int) -> tuple[dict[str, str], dict[str, str]]:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("embedded")
+@pytest.mark.parametrize("disk", ["tmpfs"], indirect=True)
 @pytest.mark.parametrize("size", [100, 400])
-def test_full_disk_loses_nothing_that_was_acknowledged(size: int, small_disk: Path, opened: Open) -> None:
+def test_full_disk_loses_nothing_that_was_acknowledged(size: int, disk: Path, opened: Open) -> None:
     """Small batches fail first where they tell what is to come, large ones where they insert chunks."""
-    index = opened(engines.open_store("embedded", small_disk))
+    index = opened(engines.open_store("embedded", disk))
     acknowledged, batch = fill(index, size)
     with suppress(StoreError):  # there may be room for some of it
         add(index, batch)
-    subprocess.run(["mount", "-o", "remount,size=200m", str(small_disk)], check=True)
+    subprocess.run(["mount", "-o", "remount,size=200m", str(disk)], check=True)
     add(index, batch)
     assert_sound(index, acknowledged | batch)
     index.close()
-    assert_sound(opened(engines.open_store("embedded", small_disk)), acknowledged | batch)
-
-
-@pytest.fixture(params=["tmpfs", "ext4"])
-def disk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
-    """A file system of some MB, of each kind."""
-    image, folder = tmp_path / "image", tmp_path / "disk"
-    folder.mkdir()
-    make = {
-        "tmpfs": f"mount -t tmpfs -o size=6m tmpfs {folder}",
-        "ext4": f"truncate -s 40M {image} && mkfs.ext4 -q -F -m 0 {image} && mount -o loop {image} {folder}",
-    }[request.param]
-    made = subprocess.run(make, shell=True, capture_output=True, text=True, check=False)
-    if made.returncode:
-        pytest.skip(f"cannot mount a small file system: {made.stderr.strip()}")
-    yield folder
-    subprocess.run(["umount", "-l", str(folder)], check=True)
+    assert_sound(opened(engines.open_store("embedded", disk)), acknowledged | batch)
 
 
 @contextmanager
