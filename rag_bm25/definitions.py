@@ -220,9 +220,16 @@ class Value(Kind):
         return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", self.cls.__name__).lower().removesuffix("_boost")
 
     @property
+    def has_names(self) -> bool:
+        """Whether a word of the command line can name fields: if none of them has names of its own."""
+        return not any(isinstance(one.kind, Object) and one.is_required for one in options_of(self.cls).values())
+
+    @property
     def form(self) -> str:  # type: ignore[override]
         own = options_of(self.cls).values()
         needed = ":".join(_form_of(option) for option in own if option.is_required)
+        if not self.has_names:
+            return needed
         others = [option.name.upper() for option in own if not option.is_required]
         if len(others) > MAX_IN_ORDER:
             return f"{needed},NAME=VALUE,...".removeprefix(",")
@@ -307,9 +314,9 @@ class OneOf(Kind):
         return next(kind.clean(value) for kind in self.kinds if kind.holds(value))
 
     def parse(self, text: str) -> Any:
-        tag, sign, rest = text.partition(":") if ":" in text else text.partition(",")
+        tag = re.split("[:,]", text, maxsplit=1)[0]
         if kind := self.tagged.get(tag.replace("-", "_")):
-            return {TAG: kind.tag, **kind.parse(rest if sign == ":" else sign + rest)}
+            return {TAG: kind.tag, **kind.parse(text[len(tag) :].removeprefix(":"))}
         for one in sorted(self.kinds, key=lambda kind: _GREED.get(type(kind), 0)):
             plain = one.parse(text) if one.is_plain else text
             if isinstance(plain, dict) or one.holds(plain):

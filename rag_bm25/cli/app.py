@@ -117,17 +117,19 @@ _add(
     '"劳动合同 解除" -k 3',
     """sparse --filter '{"source": {"$like": "docs/%"}}'""",
     "notice period --embedding langchain_openai:OpenAIEmbeddings",
-    "notice period --group-by source --expand neighbors",
-    "notice period --recency date:365 --boost kind=law:2 --near-duplicates 0.9",
-    "notice period --decay price:100,origin=500,floor=0.2",
+    "notice period --group source --context neighbors",
+    "notice period --boost decay:date:365 --boost value:kind:law=2 --diversity near-duplicates:0.9",
+    "notice period --boost decay:price:100,origin=500,floor=0.2",
+    "notice period --weighting idf=lucene,k3=8 --expansion fuzzy,synonyms=synonyms.txt",
     "notice period --rerank langchain_community.cross_encoders:HuggingFaceCrossEncoder --candidates 50",
 )
 _add("explain", searching.explain, '"劳动合同 解除" docs/law.txt#12')
 _add("why", searching.why, '"contarct" --filter \'{"year": 2024}\'', '"劳动合同 解除" docs/law.txt#12')
-_add("terms", searching.terms, "--top 20", """lab --filter '{"kind": "law"}' --json""")
-_add("list", listing.list_, "", "sources --collection manuals", "chunks docs/law.txt")
 _add("show", listing.show, "docs/law.txt#12")
+_add("list", listing.list_, "", "sources --collection manuals", "chunks docs/law.txt")
+_add("terms", searching.terms, "--top 20", """lab --filter '{"kind": "law"}' --json""")
 _add("stats", maintaining.stats, "--json", "--uri http://localhost:19530 --collection manuals")
+_add("calibrate", calibrating.calibrate, "docs --split-size 500", "--collection manuals")
 _add("verify", maintaining.verify, "--collection manuals")
 _add("repair", maintaining.repair, "--collection manuals")
 _add("reencode", maintaining.reencode, "--collection manuals")
@@ -138,6 +140,7 @@ _add(
     "--source docs/old.md",
     """--filter '{"source": {"$like": "docs/old/%"}}'""",
 )
+_add("drop", moving.drop, "--collection manuals", "--collection manuals --yes")
 _add("copy", moving.copy, "--to-uri http://localhost:19530 --dry-run", "--to-uri ./backup.db --to-collection manuals")
 _add(
     "reindex",
@@ -146,22 +149,6 @@ _add(
     "--to-collection docs_2 --k1 1.2 --set stem=false --to-uri http://localhost:19530",
 )
 _add(
-    "serve",
-    serving.serve,
-    "--http 127.0.0.1:8765",
-    "--mcp",
-    "--http 127.0.0.1:8765 --allow-writes",
-)
-_add("drop", moving.drop, "--collection manuals", "--collection manuals --yes")
-_add(
-    "adopt",
-    adopting.adopt_,
-    "LangChainCollection --chunk-size 500",
-    "LangChainCollection",
-    """articles --text-field body --filter 'lang == "zh"' --chunk-size 500 --output articles.json.gz""",
-)
-_add("calibrate", calibrating.calibrate, "docs --split-size 500", "--collection manuals")
-_add(
     "evaluate",
     evaluating.evaluate,
     "scifact --idf lucene",
@@ -169,4 +156,18 @@ _add(
     "scifact --compare k1=0.9,1.2,b=0.4,0.75 --compare idf=lucene,plus",
     "scifact --compare idf=lucene --run bm25.run",
     "scifact --compare field=title:30:2.0",
+)
+_add(
+    "adopt",
+    adopting.adopt_,
+    "LangChainCollection --chunk-size 500",
+    "LangChainCollection",
+    """articles --text-field body --filter 'lang == "zh"' --chunk-size 500 --output articles.json.gz""",
+)
+_add(
+    "serve",
+    serving.serve,
+    "--http 127.0.0.1:8765",
+    "--mcp",
+    "--http 127.0.0.1:8765 --allow-writes",
 )
