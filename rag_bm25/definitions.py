@@ -317,8 +317,11 @@ class OneOf(Kind):
         tag = re.split("[:,]", text, maxsplit=1)[0]
         if kind := self.tagged.get(tag.replace("-", "_")):
             return {TAG: kind.tag, **kind.parse(text[len(tag) :].removeprefix(":"))}
-        for one in sorted(self.kinds, key=lambda kind: _GREED.get(type(kind), 0)):
-            plain = one.parse(text) if one.is_plain else text
+        if self.tagged and text.startswith("{"):
+            return parse_object(text)
+        plain_kinds = [kind for kind in self.kinds if kind.is_plain and not (self.tagged and isinstance(kind, Value))]
+        for one in sorted(plain_kinds, key=lambda kind: _GREED.get(type(kind), 0)):
+            plain = one.parse(text)
             if isinstance(plain, dict) or one.holds(plain):
                 return plain
         return text
