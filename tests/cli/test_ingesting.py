@@ -90,24 +90,6 @@ def test_other_parameters_than_the_stored_ones_are_refused(
     assert databases["./rag_bm25.db", "docs"].log == before
 
 
-def test_bigrams_can_be_left_out_of_a_new_index_and_of_a_search(docs: Path) -> None:
-    (docs / "zh.txt").write_text("经济补偿", encoding="utf-8")
-    run("ingest", docs)
-    run("ingest", docs, "--collection", "words", "--set", "bigrams=false")
-    with_bigrams, words = (run_json("stats", "--collection", name)["num_terms"] for name in ("docs", "words"))
-    assert with_bigrams > words
-    (hit,) = run_json("search", "济补")
-    assert run_json("search", "济补", "--set", "bigram_weight=0") == []
-    (heavier,) = run_json("search", "济补", "--set", "bigram-weight=4", "--explain")
-    assert heavier["score"] == pytest.approx(8 * hit["score"])
-    first = heavier["explanation"]["terms"][0]
-    assert (first["term"], first["channel"]) == ("济补", "bigram")
-    assert run_json("explain", "济补", hit["id"], "--set", "bigram_weight=4")["value"] == pytest.approx(
-        heavier["score"]
-    )
-    assert run_json("search", "济补", "--collection", "words") == []
-
-
 def test_a_missing_path_is_named_before_anything_is_opened(databases: Databases) -> None:
     assert_fails(run("ingest", "nothing"), "error: nothing: No such file or directory\n")
     assert databases.opened == []
