@@ -97,12 +97,12 @@ class Number(Kind):
         if self.whole and self.between is FINITE:
             return "an int"
         if self.whole:
-            return f"an int in {low}..{high}"
+            return f"an int in {low}..{high}" if high < FINITE.high else f"an int >= {low}"
         if self.between is FINITE:
             return "a finite number"
         if high >= FINITE.high:
             return f"a finite number {'>' if above else '>='} {low:g}"
-        return f"a number in {'[('[above]}{low:g}, {high:,g}{'])'[below]}"
+        return f"a number in {'[('[above]}{low:g}, {high:,.12g}{'])'[below]}"
 
     def holds(self, value: object) -> bool:
         return (is_int if self.whole else is_number)(value) and self.between.hold(comparable(value))
@@ -208,7 +208,7 @@ class Value(Kind):
     @property
     def rule(self) -> str:  # type: ignore[override]
         name = self.cls.__name__
-        return f"{'an' if name[0] in 'AEIO' or name in ('MMR', 'RM3', 'RSJ') else 'a'} {name}"
+        return f"{'an' if name[0] in 'AEIO' or name[:2].isupper() else 'a'} {name}"
 
     @property
     def is_plain(self) -> bool:  # type: ignore[override]
@@ -319,9 +319,9 @@ class OneOf(Kind):
             return {TAG: kind.tag, **kind.parse(text[len(tag) :].removeprefix(":"))}
         if self.tagged and text.startswith("{"):
             return parse_object(text)
-        plain_kinds = [kind for kind in self.kinds if kind.is_plain and not (self.tagged and isinstance(kind, Value))]
-        for one in sorted(plain_kinds, key=lambda kind: _GREED.get(type(kind), 0)):
-            plain = one.parse(text)
+        others = [kind for kind in self.kinds if not (isinstance(kind, Value) and self.tagged)]
+        for one in sorted(others, key=lambda kind: _GREED.get(type(kind), 0)):
+            plain = one.parse(text) if one.is_plain else text
             if isinstance(plain, dict) or one.holds(plain):
                 return plain
         return text

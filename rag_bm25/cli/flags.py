@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from rag_bm25.definitions import Kind
 
-NOT_GIVEN = (None, False, [])
+NOT_GIVEN: tuple[Any, ...] = (None, False, [])
 
 
 def _read_expansion(text: str) -> Any:

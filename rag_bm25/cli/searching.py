@@ -13,7 +13,7 @@ from rag_bm25.cli import options as opt
 from rag_bm25.cli.console import open_console, print_json, print_note, print_result
 from rag_bm25.cli.embedding import DenseSearch
 from rag_bm25.cli.question import Question
-from rag_bm25.cli.rendering import INDENT, render_explanation, render_hit
+from rag_bm25.cli.rendering import INDENT, render_hit
 from rag_bm25.documents.chunks import Hit
 from rag_bm25.hits.highlights import Highlighting
 from rag_bm25.hits.options import PLACING, SearchOptions
@@ -136,10 +136,8 @@ def explain(
     query, scope = question.query(" ".join(of_query)), question.scope()
     with place.open_existing(read_only=True) as index:
         explained = index.explain(query, chunk, chunk_namespace=chunk_namespace, k=k, **scope, **options)
-    width = open_console().width
-    print_result(
-        as_json, explained.to_dict(tree=tree), render_explanation(explained) if tree else Text(explained.table(width))
-    )
+    shown = explained.tree if tree else explained.table(open_console().width)
+    print_result(as_json, explained.to_dict(tree=tree), Text(shown))
 
 
 def terms(

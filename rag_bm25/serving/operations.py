@@ -174,7 +174,7 @@ class Operations:
     def explain_in_words(self, asked: requests.AgentExplain) -> dict[str, Any]:
         """Return how the score of a chunk comes about, as a text."""
         explained = self._explain(asked)
-        return {"text": str(explained.tree() if asked.tree else explained)}
+        return {"text": explained.tree if asked.tree else str(explained)}
 
     def figures(self, asked: requests.AgentStatistics) -> dict[str, Any]:
         """Return the figures of the index, and of terms if asked for."""

@@ -11,7 +11,7 @@ import pytest
 from support.reference import split
 from support.writes import fail_at, writes
 
-from rag_bm25 import BM25Index, IndexConfig
+from rag_bm25 import BM25Index, IndexConfig, QueryWeighting
 from rag_bm25.errors import (
     ConfigMismatchError,
     FormatError,
@@ -82,7 +82,7 @@ def test_another_analyzer_is_refused(
 
 def test_query_side_may_differ_when_reopened(filled: BM25Index, reopened: Callable[..., BM25Index]) -> None:
     other = replace(filled.config, idf="plus")
-    assert reopened(config=other).search("apple") == filled.search("apple", idf="plus")
+    assert reopened(config=other).search("apple") == filled.search("apple", weighting=QueryWeighting(idf="plus"))
 
 
 @pytest.mark.parametrize("options", [{"config": None}, {"read_only": True}])
