@@ -119,8 +119,8 @@ GIVEN: list[tuple[list[str], dict[str, Any]]] = [
     (["--statistics", '{"kind": "law"}'], {"statistics": {"kind": "law"}}),
     (["--min-score", "0.3"], {"min_score": 0.3}),
     (
-        ["--boost", "decay:price:100:linear,origin=500,floor=.2", "--boost", "value:kind:draft=2,law=0.5"],
-        {"boosts": [Decay("price", 100, "linear", 500, floor=0.2), ValueBoost("kind", {"draft": 2, "law": 0.5})]},
+        ["--boost", "decay:price:100:500,shape=linear,floor=.2", "--boost", "value:kind:draft=2,law=0.5"],
+        {"boosts": [Decay("price", 100, 500, "linear", floor=0.2), ValueBoost("kind", {"draft": 2, "law": 0.5})]},
     ),
     (
         ["--boost", '{"type": "decay", "key": "date", "scale": 30, "origin": "2026-01-31"}'],
