@@ -249,14 +249,14 @@ class Value(Kind):
                 yield option.name, option.kind.parse(text)
                 return
             word, rest = _next_in_order(text)
-            if not word or word in own:
+            if not word or word in own or _holds_a(Object, option.kind):
                 break
             text = rest
             plain = option.kind.parse(word)
-            yield option.name, [plain] if _holds_many(option.kind) else plain
+            yield option.name, [plain] if _holds_a(Many, option.kind) else plain
         for name, words in _words_by_name(text).items():
             kind = own[name].kind if name in own else Text(NOT_EMPTY)
-            yield name, list(map(kind.parse, words)) if _holds_many(kind) else kind.parse(words[-1])
+            yield name, list(map(kind.parse, words)) if _holds_a(Many, kind) else kind.parse(words[-1])
 
     def read(self, name: str, plain: Any) -> Any:
         if self.holds(plain):
@@ -445,8 +445,8 @@ def _form_of(option: Option) -> str:
     return option.kind.form if isinstance(option.kind, Object) else option.name.upper()
 
 
-def _holds_many(kind: Kind) -> bool:
-    return any(isinstance(one, Many) for one in getattr(kind, "kinds", (kind,)))
+def _holds_a(cls: type[Kind], kind: Kind) -> bool:
+    return any(isinstance(one, cls) for one in getattr(kind, "kinds", (kind,)))
 
 
 def _next_in_order(text: str) -> tuple[str, str]:

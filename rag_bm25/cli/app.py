@@ -24,6 +24,7 @@ from rag_bm25.cli import options as opt
 from rag_bm25.cli.console import fail, print_error
 from rag_bm25.cli.groups import expand_groups
 from rag_bm25.errors import ParameterError, RagBM25Error
+from rag_bm25.hits.options import NAMES_OF_K
 from rag_bm25.store.tls import TLS
 
 WRITING = ("ingest", "delete", "repair", "copy", "reindex", "load")
@@ -31,6 +32,15 @@ WRITING = ("ingest", "delete", "repair", "copy", "reindex", "load")
 
 class ReportingCommand(TyperCommand):
     """A command whose foreseeable errors are a line on stderr."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the words of the command; a flag that other tools have for -k is answered with it."""
+        try:
+            return super().parse_args(ctx, args)
+        except Exception as error:
+            if getattr(error, "option_name", "").strip("-").replace("-", "_") in NAMES_OF_K:
+                error.possibilities = ["-k"]  # type: ignore[attr-defined]  # of click, which Typer may have inside
+            raise
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command; an error becomes a line and an exit code."""

@@ -171,8 +171,6 @@ def test_what_a_model_raises_is_one_line_without_secrets(model: Any, tmp_path: P
     (tmp_path / "a.txt").write_text("text")
     result = run("ingest", "a.txt", "--embedding", "my_model:Failing", env={"SOME_KEY": "hunter22"})
     assert_fails(result, "failed in embed_documents: RuntimeError: 401: key *** of https://***@host is wrong, ***")
-    for secret in ("hunter22", "pass@", "abcdefghij"):
-        assert secret not in result.output
 
 
 def test_secrets_are_hidden_and_the_rest_is_kept() -> None:

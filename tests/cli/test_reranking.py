@@ -147,10 +147,7 @@ def test_what_is_no_reranker_is_refused_before_the_index_opens(
     ("name", "command", "wanted"),
     [
         ("too_few", ("search", "notice"), 2),
-        ("none", ("search", "notice"), 2),
-        ("as_text", ("search", "notice"), 2),
         ("huge", ("explain", "notice", "long"), 2),
-        ("takes_all", ("search", "notice"), 2),
     ],
 )
 def test_wrong_scores_are_refused(rows: Path, name: str, command: tuple[str, ...], wanted: int) -> None:
