@@ -25,7 +25,7 @@ MAX_LINES = 1_000
 
 
 def list_(
-    place: opt.Place,
+    place: opt.IndexAddress,
     what: Annotated[
         Literal["indexes", "sources", "chunks"],
         typer.Argument(metavar="[indexes|sources|chunks]", help="What to list.", show_default=False),
@@ -54,11 +54,11 @@ def list_(
             _list_chunks(index, conditions, source, namespace or None, limit, as_json)
 
 
-def _list_indexes(place: opt.Place, as_json: bool) -> None:
-    from rag_bm25.store.milvus import is_missing_file
+def _list_indexes(place: opt.IndexAddress, as_json: bool) -> None:
+    from rag_bm25.store.milvus.address import is_missing_file
 
     if is_missing_file(place.uri):
-        raise IndexNotFoundError(f"there is no database at {place.uri}; `rag-bm25 ingest` creates one")
+        raise IndexNotFoundError(f"database {place.uri} not found; `rag-bm25 ingest` creates one")
     with closing(place.store(read_only=True)) as store:
         names = store.index_names()
         rows = [_describe_index(place, name) for name in names]
@@ -73,10 +73,10 @@ def _list_indexes(place: opt.Place, as_json: bool) -> None:
         print_note(f"there is no index at {place.uri}; `rag-bm25 ingest` creates one")
 
 
-def _describe_index(place: opt.Place, name: str) -> dict[str, Any]:
+def _describe_index(place: opt.IndexAddress, name: str) -> dict[str, Any]:
     """Return the figures of an index, or why it cannot be opened."""
     try:
-        with opt.Place(place.uri, name, place.token).open(read_only=True) as index:
+        with opt.IndexAddress(place.uri, name, place.token).open(read_only=True) as index:
             stats = index.stats()
     except RagBM25Error as error:
         return {"name": name, "error": str(error)}
@@ -136,7 +136,7 @@ def _chunks_of(index: BM25Index, conditions: Any, source: str | None, namespace:
 
 def show(
     id: Annotated[str, opt.argument("ID", "Id of a chunk.")],
-    place: opt.Place,
+    place: opt.IndexAddress,
     namespace: opt.Namespace = None,
     top: Annotated[int, typer.Option(min=1, max=1_000, help="Maximum number of its terms.")] = 10,
     as_json: opt.AsJson = False,

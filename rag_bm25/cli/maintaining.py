@@ -23,7 +23,7 @@ from rag_bm25.weighting.calibration import drift_warning
 MAX_DIFFERENCES = 20
 
 
-def stats(place: opt.Place, namespace: opt.StatsNamespaces = None, as_json: opt.AsJson = False) -> None:
+def stats(place: opt.IndexAddress, namespace: opt.StatsNamespaces = None, as_json: opt.AsJson = False) -> None:
     """Show the figures of an index.
 
     s, k1' and b' show the effect of the chunk size: the exact BM25, with the measured mean length, that scores the
@@ -42,8 +42,8 @@ def stats(place: opt.Place, namespace: opt.StatsNamespaces = None, as_json: opt.
 
 
 def verify(
-    place: opt.Place,
-    fast: Annotated[bool, opt.option("Only count; do not encode the texts again.", "--fast")] = False,
+    place: opt.IndexAddress,
+    fast: Annotated[bool, opt.option("Only count: needs no analyzer, as no text is encoded again.", "--fast")] = False,
     progress: opt.ShowProgress = None,
     as_json: opt.AsJson = False,
 ) -> None:
@@ -65,7 +65,7 @@ def verify(
 
 
 def repair(
-    place: opt.Place,
+    place: opt.IndexAddress,
     settings: IndexOptions,
     words: WordFiles,
     erase: Annotated[bool, opt.option("Erase the words of deleted chunks for good.", "--erase")] = False,
@@ -81,7 +81,8 @@ def repair(
     With --erase, the vocabulary keeps no words of deleted chunks, and the file of milvus-lite 2.5 is rewritten, for
     which its disk needs the room of a second one.
     """
-    config = words.change()(with_settings(IndexConfig(DEFAULT_CHUNK_SIZE), settings.given()))
+    default = opt.with_analyzer(IndexConfig(DEFAULT_CHUNK_SIZE), place.text_analyzer)
+    config = words.change()(with_settings(default, settings.given()))
     report = _repair(place, config, progress, erase=erase)
     print_result(
         as_json,
@@ -101,7 +102,7 @@ def repair(
         )
 
 
-def _repair(place: opt.Place, config: IndexConfig, progress: bool | None, *, erase: bool) -> RepairReport:
+def _repair(place: opt.IndexAddress, config: IndexConfig, progress: bool | None, *, erase: bool) -> RepairReport:
     """Repair an index, also one that cannot be opened."""
     try:
         index = place.open_existing()
@@ -117,7 +118,7 @@ def _repair(place: opt.Place, config: IndexConfig, progress: bool | None, *, era
         return index.repair(erase=erase, progress=update)
 
 
-def reencode(place: opt.Place, progress: opt.ShowProgress = None, as_json: opt.AsJson = False) -> None:
+def reencode(place: opt.IndexAddress, progress: opt.ShowProgress = None, as_json: opt.AsJson = False) -> None:
     """Encode all chunks again, with a new k1 for each term.
 
     This is for the weightings bm25-adpt and bm25t, after the first large ingestion and when the index has grown by half
@@ -135,7 +136,7 @@ def reencode(place: opt.Place, progress: opt.ShowProgress = None, as_json: opt.A
 
 
 def delete(
-    place: opt.Place,
+    place: opt.IndexAddress,
     ids: Annotated[list[str] | None, opt.argument("ID...", "Ids of chunks.")] = None,
     source: Annotated[
         list[str] | None,

@@ -30,7 +30,7 @@ HitCount: TypeAlias = Annotated[int, typer.Option("-k", min=1, max=MAX_K, help="
 
 def search(
     words: Annotated[list[str], opt.argument("QUERY...", "Words or a question.")],
-    place: opt.Place,
+    place: opt.IndexAddress,
     question: Question,
     options: SearchOptions,
     dense: DenseSearch,
@@ -66,7 +66,7 @@ def search(
 
 def why(
     query: Annotated[str, opt.argument("QUERY", "Words or a question.")],
-    place: opt.Place,
+    place: opt.IndexAddress,
     question: Question,
     options: SearchOptions,
     id: Annotated[str | None, typer.Argument(metavar="ID", help="Id of a chunk that was expected.")] = None,
@@ -118,7 +118,7 @@ def print_hits(
 
 def explain(
     words: Annotated[list[str], opt.argument("QUERY... ID", "Words or a question, and then the id of a chunk.")],
-    place: opt.Place,
+    place: opt.IndexAddress,
     question: Question,
     options: SearchOptions,
     chunk_namespace: opt.ChunkNamespace = None,
@@ -141,7 +141,7 @@ def explain(
 
 
 def terms(
-    place: opt.Place,
+    place: opt.IndexAddress,
     prefix: Annotated[str, typer.Argument(metavar="PREFIX", help="Beginning of the terms, as they are stemmed.")] = "",
     top: Annotated[int, typer.Option(min=1, max=MAX_LISTED_TERMS, help="Maximum number of terms.")] = 100,
     namespace: opt.Namespaces = None,

@@ -6,7 +6,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from rag_bm25.analysis import contract_of
+from rag_bm25.analysis.contract import contract_of
 from rag_bm25.checks import check_callable, check_parameter, check_switch, comparable
 from rag_bm25.errors import FormatError, IndexNotFoundError, ParameterError, StoreError, short_repr
 from rag_bm25.index.config import IndexConfig
@@ -45,14 +45,19 @@ class OpenOptions:
         at_least_0 = comparable(self.refresh_interval) >= 0
         check_parameter("refresh_interval", self.refresh_interval, "a finite number >= 0", at_least_0)
         check_callable("on_event", self.on_event)
-        check_callable("analyzer", self.analyzer)
-        if self.config is not None and self.analyzer is not None:
-            raise ParameterError("analyzer must be left out beside a config, which has one")
+        check_analyzer(self.analyzer, self.config)
 
     @property
     def may_create(self) -> bool:
         """Whether an index can be created with them."""
         return self.config is not None and not self.read_only
+
+
+def check_analyzer(analyzer: TextAnalyzer | None, config: IndexConfig | None) -> None:
+    """Refuse what is no analyzer, and a second one beside that of a config."""
+    check_callable("analyzer", analyzer)
+    if config is not None and analyzer is not None:
+        raise ParameterError("analyzer must be left out beside a config, which has one")
 
 
 @contextmanager
@@ -68,11 +73,12 @@ def closed_on_failure(opened: Any) -> Iterator[None]:
 def open_store(uri: str | Path, collection: str, options: OpenOptions, **connection: Any) -> Store:
     """Open the store of an index, in memory or in Milvus; refuse a missing file unless the index may be created."""
     from rag_bm25.store.memory import MemoryStore
-    from rag_bm25.store.milvus import MilvusStore, is_missing_file
+    from rag_bm25.store.milvus import MilvusStore
+    from rag_bm25.store.milvus.address import is_missing_file
 
     in_memory = uri == ":memory:"
     if (in_memory or is_missing_file(uri)) and not options.may_create:
-        raise _not_found_error(f"{collection!r} at {uri}")
+        raise _not_found_error(f"index {collection!r} not found at {uri}")
     if in_memory:
         _refuse_server_options(connection)
         return MemoryStore(collection)
@@ -106,7 +112,8 @@ def open_config(store: Store, log: StatisticsLog, options: OpenOptions) -> Index
             "`rag-bm25 repair`, with --set for each parameter that was not the default"
         )
     if config is None or options.read_only:
-        raise _not_found_error(f"in {store.name}", _others(store))
+        raise _not_found_error(f"index not found in {store.name}", _others(store))
+    created = config_to_dict(config, contract_of(config.build_analyzer()))  # first: it may refuse the analyzer
     if is_lost:
         require_same_vectors(store, config.document_encoder())
     store.create(config.dense_field())
@@ -115,7 +122,7 @@ def open_config(store: Store, log: StatisticsLog, options: OpenOptions) -> Index
         if stored is not None and (store.has_chunks() or not _count_logged(log)):
             return stored
         raise FormatError(f"{store.name} has rows of an index that was dropped halfway: drop it")
-    write_config(store, config_to_dict(config, contract_of(config.build_analyzer())))
+    write_config(store, created)
     return _stored_config(store, options) or config  # of several creators, the last one's counts
 
 
@@ -143,7 +150,7 @@ def _others(store: Store) -> list[str]:
     return []
 
 
-def _not_found_error(name: str, others: Sequence[str] = ()) -> IndexNotFoundError:
+def _not_found_error(reason: str, others: Sequence[str] = ()) -> IndexNotFoundError:
     there = f" (its indexes: {', '.join(others[:MAX_NAMED])}{', ...' if len(others) > MAX_NAMED else ''})"
-    msg = f"there is no index {name}{there if others else ''}; to create it, pass config=IndexConfig(chunk_size=...)"
+    msg = f"{reason}{there if others else ''}. To create it, pass config=IndexConfig(chunk_size=...)"
     return IndexNotFoundError(msg)

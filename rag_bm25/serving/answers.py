@@ -61,7 +61,7 @@ class RefusedError(Exception):
 
 
 def to_refusal(error: Exception) -> RefusedError:
-    """Return the refusal for an error; what is not the client's fault is logged, and answered without details."""
+    """Map an exception to an error response. Internal errors are logged and their details hidden."""
     if isinstance(error, RefusedError):
         return error
     for kind, status, code in STATUSES:

@@ -26,7 +26,7 @@ R = TypeVar("R")
 
 
 class Served:
-    """What HTTP and MCP share.
+    """Index, request gate and metrics of a server.
 
     Parameters
     ----------

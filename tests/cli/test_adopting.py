@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -37,7 +38,7 @@ class Milvus:
         if self.error is not None:
             raise self.error
         if collection != "theirs":
-            raise IndexNotFoundError(f"there is no collection {collection!r} at {connection.place}")
+            raise IndexNotFoundError(f"collection {collection!r} not found at {connection.place}")
         return Source(self)
 
     def store(self, *_: Any, **__: Any) -> MemoryStore:
@@ -54,6 +55,9 @@ class Source:
         pass
 
     def check_field(self, *_: str) -> None:
+        pass
+
+    def require_sparse_field(self) -> None:
         pass
 
     def count(self, filter: str) -> int:
@@ -125,7 +129,7 @@ def test_the_first_time_needs_the_chunk_size() -> None:
 def test_a_collection_that_is_not_there_is_named(arguments: list[str]) -> None:
     result = run("absent", *arguments)
     assert (result.exit_code, result.stdout) == (1, "")
-    assert result.stderr == "error: there is no collection 'absent' at ./rag_bm25.db\n"
+    assert result.stderr == "error: collection 'absent' not found at ./rag_bm25.db\n"
 
 
 def test_parameters_are_remembered_and_must_stay(milvus: Milvus) -> None:
@@ -139,6 +143,18 @@ def test_parameters_are_remembered_and_must_stay(milvus: Milvus) -> None:
     result = run("theirs", "--chunk-size", 41)
     assert (result.exit_code, result.stdout) == (1, "")
     assert "chunk_size: stored 40, given 41" in result.stderr
+
+
+def test_the_analyzer_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "their_tokens.py").write_text("def tokens(text):\n    return text.split()\n", encoding="utf-8")
+    monkeypatch.setattr("sys.path", list(sys.path))
+    named = ("--analyzer", "their_tokens:tokens")
+    first = run_json("theirs", "--chunk-size", 40, "--set", "length_unit=terms", *named)
+    assert run_json("theirs", *named)["num_terms"] == first["num_terms"]
+    assert run_json("theirs", "--chunk-size", 40, *named)["num_terms"] == first["num_terms"]
+    refused = run("theirs")
+    assert (refused.exit_code, refused.stdout) == (1, "")
+    assert "the index was made with the analyzer their_tokens.tokens: pass that callable" in refused.stderr
 
 
 def test_vectors_are_checked() -> None:

@@ -94,7 +94,7 @@ def test_wrong_usage_exits_with_2_and_opens_nothing(databases: Databases, argume
     ids=" ".join,
 )
 def test_an_index_that_does_not_exist_is_named_and_not_created(databases: Databases, arguments: list[str]) -> None:
-    assert_fails(run(*arguments), "there is no index 'docs' at ./rag_bm25.db; `rag-bm25 ingest` creates one")
+    assert_fails(run(*arguments), "index 'docs' not found at ./rag_bm25.db; `rag-bm25 ingest` creates one")
     assert databases == {}
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from support.command_line import Databases, assert_fails, run, run_json
 
-from rag_bm25.ingestion import SUFFIXES
+from rag_bm25.ingestion.files import SUFFIXES
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -21,7 +21,7 @@ SERVER = "http://milvus:19530"
 def milvus(databases: Databases, monkeypatch: pytest.MonkeyPatch) -> Databases:
     """An index of three chunks in ``rag.db``."""
     monkeypatch.setattr(
-        "rag_bm25.store.milvus.is_missing_file",
+        "rag_bm25.store.milvus.address.is_missing_file",
         lambda uri: uri.endswith(".db") and not any(uri == known for known, _ in databases),
     )
     monkeypatch.delenv("MILVUS_TO_TOKEN", raising=False)
@@ -134,5 +134,5 @@ def test_drop_needs_yes(milvus: Databases) -> None:
     assert run_json("drop") == {"chunks": 3, "dropped": False}
     assert run("drop", "--yes").stdout == "dropped memory: 3 chunks\n"
     assert not milvus["rag.db", "docs"].exist
-    assert_fails(run("drop", "--yes"), "no index was found in memory")
-    assert_fails(run("drop", "--yes", "--uri", "missing.db"), "there is no database at missing.db")
+    assert_fails(run("drop", "--yes"), "index not found in memory")
+    assert_fails(run("drop", "--yes", "--uri", "missing.db"), "database missing.db not found")

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 from support.command_line import Databases, run, run_json
 
-from rag_bm25 import StorageInfo, StorageOptions
+from rag_bm25 import StorageOptions
 from rag_bm25.cli.rendering import _format_storage
+from rag_bm25.store.storage import StorageInfo
 
 if TYPE_CHECKING:
     from pathlib import Path

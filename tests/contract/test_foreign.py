@@ -105,16 +105,20 @@ class Others:
             if self.uri.endswith(".db") and not self.socket:
                 release(self.uri)
 
-    def create(self, client: Any, key: str = "INT64", *, auto_id: bool = False, nullable: bool = False) -> None:
+    def create(
+        self, client: Any, key: str = "INT64", *, auto_id: bool = False, nullable: bool = False, sparse: bool = True
+    ) -> None:
         from pymilvus import DataType
 
         schema = client.create_schema(auto_id=auto_id, enable_dynamic_field=True)
         schema.add_field("key", DataType[key], is_primary=True, **({"max_length": 512} if key == "VARCHAR" else {}))
         schema.add_field("text", DataType.VARCHAR, max_length=65535, **({"nullable": True} if nullable else {}))
-        schema.add_field("weights", DataType.SPARSE_FLOAT_VECTOR)
+        if sparse:
+            schema.add_field("weights", DataType.SPARSE_FLOAT_VECTOR)
         schema.add_field("dense", DataType.FLOAT_VECTOR, dim=2)
         indexes = client.prepare_index_params()
-        indexes.add_index("weights", index_type="SPARSE_INVERTED_INDEX", metric_type="IP")
+        if sparse:
+            indexes.add_index("weights", index_type="SPARSE_INVERTED_INDEX", metric_type="IP")
         indexes.add_index("dense", index_type="FLAT", metric_type="L2")
         client.create_collection(self.name, schema=schema, index_params=indexes)
 
@@ -281,9 +285,9 @@ class TestReading:
 class TestRefusals:
     def test_what_is_not_there(self, others: Others, tmp_path: Path) -> None:
         replace(others, name=f"{others.name}_other").fill(sentences(3))
-        with pytest.raises(IndexNotFoundError, match=f"there is no collection '{others.name}' at "):
+        with pytest.raises(IndexNotFoundError, match=f"collection '{others.name}' not found at "):
             others.adopt()
-        with pytest.raises(IndexNotFoundError, match="there is no database at"):
+        with pytest.raises(IndexNotFoundError, match=r"database .* not found"):
             adopt(tmp_path / "other.db", "X", config=CONFIG)
         assert not (tmp_path / "other.db").exists()
 
@@ -296,6 +300,14 @@ class TestRefusals:
             ParameterError, match=r"vector_field must be a SPARSE_FLOAT_VECTOR .*\(weights\), got 'dense'"
         ):
             others.adopt(vector_field="dense")
+        with others.client() as client:
+            assert f"{others.name}_bm25" not in client.list_collections()
+
+    def test_a_collection_without_sparse_vectors(self, others: Others) -> None:
+        with others.client() as client:
+            others.create(client, sparse=False)
+        with pytest.raises(ParameterError, match=r"has no SPARSE_FLOAT_VECTOR field.*: add one .* BM25Index\.add"):
+            others.adopt()
         with others.client() as client:
             assert f"{others.name}_bm25" not in client.list_collections()
 

@@ -18,10 +18,19 @@ from support import engines
 from support.memory_store import MemoryStore
 from typer.testing import CliRunner
 
-from rag_bm25 import AnalyzerConfig, BM25Index, FieldWeight, FormatError, IndexConfig, ParameterError
+from rag_bm25 import (
+    AnalyzerConfig,
+    BM25Index,
+    ConfigMismatchError,
+    FieldWeight,
+    FormatError,
+    IndexConfig,
+    ParameterError,
+)
 from rag_bm25.cli.app import app
 from rag_bm25.index.maintenance.former import FormerIndex, is_former
 from rag_bm25.ingestion import reindex
+from rag_bm25.ingestion.source_roots import read_source_roots, set_source_roots
 from rag_bm25.statistics.log.keys import keys_of
 from rag_bm25.statistics.log.settings import ConfigRow, read_config, write_config
 from rag_bm25.statistics.log.source_roots import SourceRoot
@@ -170,8 +179,9 @@ def test_settings_that_this_version_does_not_have_are_told() -> None:
 
 def test_the_name_of_a_callable_is_told_as_it_must_be_given_anew() -> None:
     source = FormerIndex(former(MemoryStore(), analyzer={"settings": {"analyzer": "callable", "name": "mine.tok"}}))
-    assert source.left_out == ["analyzer"]
-    assert source.config.analyzer == AnalyzerConfig()
+    assert (source.left_out, repr(source.config.analyzer)) == ([], "mine.tok")
+    with pytest.raises(ConfigMismatchError, match=r"the analyzer mine\.tok: pass that callable as analyzer"):
+        BM25Index.open(":memory:", "docs", config=source.config)
 
 
 def test_parameters_that_cannot_be_read_must_be_given() -> None:
@@ -193,11 +203,11 @@ def test_given_parameters_must_have_the_dimension_of_the_stored_vectors() -> Non
 def test_the_names_of_folders_are_kept() -> None:
     store = MemoryStore()
     with BM25Index.from_store(store, config=IndexConfig(100)) as index:
-        index.remember_source_roots([SourceRoot("docs", "/home/a/docs")])
+        set_source_roots(index, [SourceRoot("docs", "/home/a/docs")])
     source = FormerIndex(former(store.reopen()))
     with BM25Index.open(":memory:", "new", config=source.config) as target:
         reindex(source, target)
-        assert [(root.name, root.path) for root in target.source_roots()] == [("docs", "/home/a/docs")]
+        assert [(root.name, root.path) for root in read_source_roots(target)] == [("docs", "/home/a/docs")]
 
 
 def test_an_index_of_this_format_is_no_former_one() -> None:

@@ -298,6 +298,7 @@ def search_as_reader(guarded: str, name: str, grant: Callable[[Any], None]) -> N
 WRITES = ("insert_log", "insert_chunks", "delete_chunks")
 
 
+@pytest.mark.usefixtures("nothing_late")
 @pytest.mark.parametrize("moment", ["before", "after"])
 def test_restart_in_the_middle_of_a_write(
     moment: str, restartable: milvus_servers.Restartable, name: str, monkeypatch: pytest.MonkeyPatch
@@ -351,6 +352,7 @@ with BM25Index.open(sys.argv[1], sys.argv[2], config=config, timeout=60) as inde
 """
 
 
+@pytest.mark.usefixtures("nothing_late")
 def test_what_a_killed_writer_has_acknowledged_is_counted(
     uri: str, opened: Open, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -405,13 +407,13 @@ def test_rows_stored_twice_are_told_and_repaired(server: str, opened: Open, uri:
         pks = [pk_digest("", id_) + "a" for id_ in ("a", "c")]
         store.insert_chunks(store.get_chunks(pks, vectors=True))
     damaged = opened()
-    assert damaged.damage == ["the statistics count 3 chunks, but 5 are stored"]
+    assert damaged.problems == ["the statistics count 3 chunks, but 5 are stored"]
     assert [str(found) for found in damaged.verify().differences] == [
         "chunks stored twice under one key: stored 0, counted 2"
     ]
     assert damaged.repair().superseded == 2
     repaired = opened()
-    assert (repaired.damage, repaired.verify().differences) == ([], [])
+    assert (repaired.problems, repaired.verify().differences) == ([], [])
     stored = sorted((chunk.id, chunk.text) for chunk in repaired.chunks())
     assert stored == [("a", "apple"), ("b", "banana"), ("c", "fig")]
 

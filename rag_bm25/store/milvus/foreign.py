@@ -50,6 +50,15 @@ class ExternalCollection:
             msg = f"{parameter} must be a {datatype} field of collection {self._rows.name!r} ({fitting}), got {field!r}"
             raise ParameterError(msg)
 
+    def require_sparse_field(self) -> None:
+        """Refuse a collection without sparse vectors: no query of it could use the counts."""
+        if "SPARSE_FLOAT_VECTOR" not in self._types.values():
+            raise ParameterError(
+                f"collection {self._rows.name!r} has no SPARSE_FLOAT_VECTOR field, in which a query could search: add "
+                "one with the vectors of encode_documents; or put its texts, with their dense vectors, into an index "
+                "of their own: BM25Index.add(texts, ids=..., metadatas=..., embeddings=...)"
+            )
+
     def count(self, filter: str = "") -> int:
         """Count rows: more than :meth:`texts` gives where an engine keeps several rows of one key."""
         return self._rows.count(self._clause(filter))
@@ -89,7 +98,7 @@ class ExternalCollection:
         """Return the type of each field, and note the key."""
         name = self._rows.name
         if not self._rows.exists():
-            raise IndexNotFoundError(f"there is no collection {name!r} at {self._rows.engine.place}")
+            raise IndexNotFoundError(f"collection {name!r} not found at {self._rows.engine.place}")
         fields = self._rows.describe_fields()
         types = {field["name"]: field["type"].name for field in fields}
         if any(types.keys() >= ours.keys() for ours in (CHUNK_FIELDS, LOG_FIELDS)):

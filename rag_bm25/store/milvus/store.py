@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 
 class MilvusStore(MilvusLogStore):
-    """Chunks and statistics of an index in Milvus; satisfies :class:`~rag_bm25.store.Store`.
+    """Chunks and statistics of an index in Milvus; satisfies :class:`~rag_bm25.store.protocol.Store`.
 
     Dense searches are exact on the embedded engines; the index of a server is approximate.
 
@@ -93,6 +93,10 @@ class MilvusStore(MilvusLogStore):
     @property
     def write_lock(self) -> WriteLock:
         return self._open.write_lock
+
+    @property
+    def late_seconds(self) -> float:
+        return self._open.late_seconds
 
     def reveal_rows(self) -> None:
         """Mend rows that a clock that was wrong has hidden, in the whole file."""
