@@ -103,12 +103,12 @@ class Number(Kind):
         if self.whole and self.between is FINITE:
             return "an int"
         if self.whole:
-            return f"an int in {low}..{high}"
+            return f"an int in {low}..{high}" if high < FINITE.high else f"an int >= {low}"
         if self.between is FINITE:
             return "a finite number"
         if high >= FINITE.high:
             return f"a finite number {'>' if above else '>='} {low:g}"
-        return f"a number in {'[('[above]}{low:g}, {high:,g}{'])'[below]}"
+        return f"a number in {'[('[above]}{low:g}, {high:,.12g}{'])'[below]}"
 
     def holds(self, value: object) -> bool:
         return (is_int if self.whole else is_number)(value) and self.between.hold(comparable(value))
@@ -228,7 +228,7 @@ class Value(Kind):
     @property
     def rule(self) -> str:  # type: ignore[override]
         name = self.cls.__name__
-        return f"{'an' if name[0] in 'AEIO' or name in ('MMR', 'RM3', 'RSJ') else 'a'} {name}"
+        return f"{'an' if name[0] in 'AEIO' or name[:2].isupper() else 'a'} {name}"
 
     @property
     def is_plain(self) -> bool:  # type: ignore[override]
@@ -320,7 +320,8 @@ class OneOf(Kind):
         tag, sign, rest = text.partition(":") if ":" in text else text.partition(",")
         if kind := self.tagged.get(tag.replace("-", "_")):
             return {TAG: kind.tag, **kind.parse(rest if sign == ":" else sign + rest)}
-        for one in sorted(self.kinds, key=lambda kind: _GREED.get(type(kind), 0)):
+        others = [kind for kind in self.kinds if not (isinstance(kind, Value) and self.tagged)]
+        for one in sorted(others, key=lambda kind: _GREED.get(type(kind), 0)):
             plain = one.parse(text) if one.is_plain else text
             if isinstance(plain, dict) or one.holds(plain):
                 return plain
@@ -335,7 +336,7 @@ class OneOf(Kind):
         tag = plain.get(TAG) if isinstance(plain, dict) else plain
         if not isinstance(tag, str) or tag not in self.tagged:
             raise parameter_error(f"{name}.{TAG}", f"one of {', '.join(self.tagged)}", tag)
-        return self.tagged[tag].read(name, plain)
+        return self.tagged[tag].read(name, plain if isinstance(plain, dict) else {})
 
     def schema(self) -> dict[str, Any]:
         plain = [kind for kind in self.kinds if kind.is_plain]

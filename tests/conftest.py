@@ -104,6 +104,14 @@ def pytest_sessionfinish() -> None:
 
 
 @pytest.fixture
+def nothing_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a test loses a call for good, or the server dies with it, no write needs to wait for it."""
+    from rag_bm25.store.milvus.server import Server
+
+    monkeypatch.setattr(Server, "late_seconds", 0.0)
+
+
+@pytest.fixture
 def config() -> IndexConfig:
     """Whitespace tokens, and lengths counted in them: figures that can be checked by hand."""
     from rag_bm25 import IndexConfig

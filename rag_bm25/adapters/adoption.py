@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rag_bm25.adapters.encoder import CountingEncoder, EncoderCounts
 from rag_bm25.analysis import contract_of
-from rag_bm25.documents.checks import check_sequence, check_texts
 from rag_bm25.errors import ConfigMismatchError, FilterError, FormatError, IndexNotFoundError
 from rag_bm25.events import report_progress
+from rag_bm25.index.opening import check_analyzer
 from rag_bm25.index.stats import IndexStats, compute_stats
 from rag_bm25.index.stored_config import config_from_dict, config_to_dict
-from rag_bm25.query.encoder import QueryEncoder
 from rag_bm25.statistics.corpus import Contribution, NamespaceStatistics, Statistics
 from rag_bm25.statistics.log.log import StatisticsLog
 from rag_bm25.statistics.log.repair import overwrite
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
+    from rag_bm25.analysis import TextAnalyzer
     from rag_bm25.events import Progress
     from rag_bm25.index.config import IndexConfig
     from rag_bm25.store.tls import TLS
@@ -44,6 +45,7 @@ def adopt(
     collection: str,
     *,
     config: IndexConfig | None = None,
+    analyzer: TextAnalyzer | None = None,
     text_field: str | None = None,
     filter: str | None = None,
     vector_field: str | None = None,
@@ -73,6 +75,8 @@ def adopt(
     config : IndexConfig, optional
         The parameters that its vectors are made with. Needed the first time; later it may be left out, and must
         otherwise fit the stored one.
+    analyzer : callable of str to list of str, optional
+        The function that the vectors are made with, where no `config` names it.
     text_field : str, optional
         The VARCHAR field with the texts; ``"text"`` by default, the first time. A row whose text is null counts as one
         without terms.
@@ -99,7 +103,8 @@ def adopt(
     IndexNotFoundError
         The collection does not exist; or it is adopted for the first time, and no config is given.
     ParameterError
-        The collection is an index, which counts its own chunks, or has no such field.
+        The collection is an index, which counts its own chunks, has no such field, or has no sparse vectors, in which
+        a query could search.
     ConfigMismatchError
         It was adopted with other parameters, or its vectors were made with other ones.
     FilterError
@@ -116,11 +121,13 @@ def adopt(
         encoder = adopt("http://localhost:19530", "LangChainCollection", config=IndexConfig(chunk_size=500))
         vectorstore = Milvus(sparse_embedding(encoder), collection_name="LangChainCollection", ...)
     """
+    check_analyzer(analyzer, config)
     address = _Address(Connection(uri, token, tls, timeout), collection)
     with closing(ExternalCollection(address.connection, collection)) as source:
+        source.require_sparse_field()
         with closing(address.open_log()) as log:
             stored = _read_settings(log)
-        settings = _combine_settings(address, stored, config, text_field, filter, same=store)
+        settings = _combine_settings(address, stored, config, text_field, filter, analyzer, same=store)
         source.check_field("text_field", settings.text_field, "VARCHAR")
         if vector_field is not None:
             source.check_field("vector_field", vector_field, "SPARSE_FLOAT_VECTOR")
@@ -131,7 +138,7 @@ def adopt(
     return AdoptedEncoder(address, settings, counts)
 
 
-class AdoptedEncoder:
+class AdoptedEncoder(CountingEncoder):
     """Encode chunks and queries for a collection that others fill, with the counts of its last adoption.
 
     Made by :func:`adopt` and :meth:`open`. It is a :class:`~rag_bm25.adapters.TextEncoder` for the adapters of this
@@ -168,6 +175,7 @@ class AdoptedEncoder:
         collection: str,
         *,
         config: IndexConfig | None = None,
+        analyzer: TextAnalyzer | None = None,
         token: str | None = None,
         tls: TLS | None = None,
         timeout: float | None = None,
@@ -179,7 +187,10 @@ class AdoptedEncoder:
         uri, collection
             As for :func:`adopt`.
         config : IndexConfig, optional
-            Needed if the analyzer is a callable of your own; must fit the stored one.
+            By default the stored one, which it must fit.
+        analyzer : callable of str to list of str, optional
+            The function that it was adopted with, where no `config` names it. Without it, :meth:`stats` works, and the
+            first call that encodes is a ConfigMismatchError.
         token, tls, timeout
             As for :func:`adopt`.
 
@@ -190,23 +201,22 @@ class AdoptedEncoder:
         ConfigMismatchError
             It was adopted with another `config`.
         """
+        check_analyzer(analyzer, config)
         address = _Address(Connection(uri, token, tls, timeout), collection)
-        return cls(address, *_read(address, config))
+        return cls(address, *_read(address, config, analyzer=analyzer))
 
     @property
     def num_chunks(self) -> int:
         """Number of chunks counted, N."""
         return self._counts.statistics.num_chunks
 
-    def encode_documents(self, texts: Sequence[str]) -> list[SparseVector]:
-        plain, _ = check_texts(texts, None)
-        return list(self._documents.encode(plain).vectors)
+    def _counted(self) -> EncoderCounts:
+        return EncoderCounts(self._counts.statistics.whole, TermIds())
 
-    def encode_queries(self, queries: Sequence[str]) -> list[SparseVector]:
-        check_sequence("queries", queries, "str")
-        encoder = QueryEncoder(self._documents.analyzer, self.config.query_weighting(), TermIds())
-        whole = self._counts.statistics.whole
-        return [encoder.encode(query, whole) for query in queries]
+    def _read_vocabulary(self) -> Vocabulary:
+        if self._counts.vocabulary is None:
+            _, self._counts = _read(self._address, self.config, self.text_field, self.filter, vocabulary=True)
+        return self._counts.vocabulary or Vocabulary()
 
     def refresh(self) -> None:
         """Read the counts of the last adoption, by this or another process.
@@ -239,11 +249,8 @@ class AdoptedEncoder:
         path : str or Path
             As for :meth:`rag_bm25.adapters.BM25Encoder.save`.
         """
-        if self._counts.vocabulary is None:
-            _, self._counts = _read(self._address, self.config, self.text_field, self.filter, vocabulary=True)
-        counts = self._counts
-        total = counts.statistics.whole.contribution()
-        write_statistics(path, self._settings.to_dict(), total, counts.vocabulary or Vocabulary())
+        vocabulary = self._read_vocabulary()
+        write_statistics(path, self._settings.to_dict(), self._counts.statistics.whole.contribution(), vocabulary)
 
 
 @dataclass(frozen=True)
@@ -300,6 +307,7 @@ def _combine_settings(
     config: IndexConfig | None,
     text_field: str | None,
     filter: str | None,
+    analyzer: TextAnalyzer | None = None,
     *,
     same: bool = True,
 ) -> _Settings:
@@ -321,7 +329,8 @@ def _combine_settings(
             f"collection {address.collection!r} was adopted with other settings: {'; '.join(differing)}. To start "
             f"over, drop the collection '{address.collection}_bm25'"
         )
-    return _Settings(config_from_dict(stored, config) if same or config is None else config, **{**adopted, **given})
+    used = config_from_dict(stored, config, analyzer) if same or config is None else config
+    return _Settings(used, **{**adopted, **given})
 
 
 def _check_vectors(settings: _Settings, vector_field: str, rows: Sequence[tuple[str | int, str, SparseVector]]) -> None:
@@ -376,6 +385,7 @@ def _read(
     text_field: str | None = None,
     filter: str | None = None,
     *,
+    analyzer: TextAnalyzer | None = None,
     vocabulary: bool = False,
 ) -> tuple[_Settings, _Counts]:
     """Read the stored settings, from which given ones must not differ, and the stored counts."""
@@ -384,7 +394,7 @@ def _read(
         stored = _read_settings(store)
         if stored is None:
             raise address.never_adopted("call adopt to count it")
-        settings = _combine_settings(address, stored, config, text_field, filter)
+        settings = _combine_settings(address, stored, config, text_field, filter, analyzer)
         log.refresh()
         counted = NamespaceStatistics()  # in memory: the store is closed
         counted.add("", log.statistics.whole.contribution())

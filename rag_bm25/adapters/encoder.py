@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import threading
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rag_bm25.analysis import contract_of
 from rag_bm25.documents.checks import check_sequence, check_texts
 from rag_bm25.errors import InputError, ParameterError
+from rag_bm25.index.opening import check_analyzer
 from rag_bm25.index.stored_config import config_from_dict, config_to_dict
 from rag_bm25.query.encoder import QueryEncoder
+from rag_bm25.query.expansion import Expander, QueryExpansion
+from rag_bm25.query.explanation import ChunkFacts, QueryFacts
+from rag_bm25.query.lookup import TermLookup
+from rag_bm25.query.query import Query
+from rag_bm25.query.scores import explain_score
+from rag_bm25.query.stop_words import stop_words_in
+from rag_bm25.query.synonyms import SynonymTable
 from rag_bm25.statistics.corpus import Contribution, NamespaceStatistics
 from rag_bm25.statistics.portable import read_statistics, write_statistics
 from rag_bm25.vectors.terms import TermIds, Vocabulary
@@ -18,8 +28,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
+    from rag_bm25.analysis import TextAnalyzer
+    from rag_bm25.documents.encoder import DocumentEncoder
     from rag_bm25.index.config import IndexConfig
+    from rag_bm25.query.query import QueryLike
+    from rag_bm25.query.scores import ScoreExplanation
+    from rag_bm25.statistics.corpus import CorpusStatistics
     from rag_bm25.vectors.sparse import SparseVector
+    from rag_bm25.weighting.query import QueryWeighting
 
 
 class TextEncoder(Protocol):
@@ -57,7 +73,126 @@ class TextEncoder(Protocol):
         ...
 
 
-class BM25Encoder:
+@dataclass(frozen=True)
+class EncoderCounts:
+    """What queries are weighed by, as of one moment."""
+
+    statistics: CorpusStatistics
+    ids: TermIds
+
+
+class CountingEncoder(ABC):
+    """Encode chunks and queries by counts that are kept outside an index."""
+
+    config: IndexConfig
+    _documents: DocumentEncoder
+
+    @abstractmethod
+    def _counted(self) -> EncoderCounts:
+        """Return the counts of now."""
+
+    @abstractmethod
+    def _read_vocabulary(self) -> Vocabulary:
+        """Return all terms."""
+
+    def encode_documents(
+        self, texts: Sequence[str], metadatas: Sequence[Mapping[str, Any] | None] | None = None
+    ) -> list[SparseVector]:
+        """Encode chunks; nothing is counted.
+
+        Parameters
+        ----------
+        texts, metadatas
+            The chunks' texts, and one mapping for each if the config has fields; None, or a mapping without a field,
+            is a chunk without it.
+
+        Returns
+        -------
+        list of SparseVector
+            As of :class:`TextEncoder`.
+        """
+        plain, given = check_texts(texts, metadatas, self.config.fields)
+        return list(self._documents.encode(plain, self._counted().ids, given).vectors)
+
+    def encode_queries(
+        self,
+        queries: Sequence[QueryLike],
+        *,
+        weighting: QueryWeighting | None = None,
+        expansion: QueryExpansion | None = None,
+    ) -> list[SparseVector]:
+        """Encode queries, weighed by the counts.
+
+        Parameters
+        ----------
+        queries : sequence of str, mapping or Query
+            Any number, without conditions, which no vector can hold.
+        weighting : QueryWeighting, optional
+            In place of that of the config.
+        expansion : QueryExpansion, optional
+            Synonyms and near spellings to search for, too, and how prefixes are completed.
+
+        Returns
+        -------
+        list of SparseVector
+            Weights > 0; empty where no term is known.
+        """
+        check_sequence("queries", queries, "str")
+        parsed, counted = list(map(Query.of, queries)), self._counted()
+        weigher = self._weigher(parsed, counted, weighting, expansion)
+        return [weigher.encode(query, counted.statistics) for query in parsed]
+
+    def explain(
+        self,
+        query: QueryLike,
+        text: str,
+        metadata: Mapping[str, Any] | None = None,
+        *,
+        weighting: QueryWeighting | None = None,
+        expansion: QueryExpansion | None = None,
+    ) -> ScoreExplanation:
+        """Explain the score of a chunk with this text: the inner product of both vectors.
+
+        Parameters
+        ----------
+        query, weighting, expansion
+            As for :meth:`encode_queries`.
+        text, metadata
+            The chunk, as for :meth:`encode_documents`.
+
+        Returns
+        -------
+        ScoreExplanation
+            As of :meth:`rag_bm25.BM25Index.explain`.
+        """
+        parsed, counted, given = Query.of(query), self._counted(), metadata or {}
+        (vector,) = self.encode_documents([text], [given])
+        weigher, encoder = self._weigher([parsed], counted, weighting, expansion), self._documents
+        terms, stats = weigher.terms(parsed, counted.statistics), counted.statistics.collection_stats
+        asked = QueryFacts(str(parsed), terms, stop_words_in(encoder.analyzer, parsed), weigher.weighting, stats)
+        counts = encoder.count_text(text), encoder.field_counts(given)
+        chunk = ChunkFacts("text", *counts, vector, encoder.weighting, encoder.length_unit)
+        return explain_score(asked, chunk, namespace="")
+
+    def _weigher(
+        self,
+        queries: Sequence[Query],
+        counted: EncoderCounts,
+        weighting: QueryWeighting | None,
+        expansion: QueryExpansion | None,
+    ) -> QueryEncoder:
+        """Return the encoder of queries; it reads the vocabulary only for near spellings and prefixes."""
+        analyzer, expansion = self._documents.analyzer, expansion or QueryExpansion()
+        if any(query.has_conditions for query in queries):
+            raise ParameterError("must, must_not and phrases are not supported here: a vector cannot express them")
+        synonyms = None if expansion.synonyms is None else SynonymTable(expansion.synonyms, analyzer)
+        completes = expansion.fuzzy is not None or any(query.has_prefix for query in queries)
+        lookup = TermLookup().plus(self._read_vocabulary().after(0)) if completes else None
+        expander = Expander(analyzer, expansion, synonyms, lookup)
+        return QueryEncoder(analyzer, weighting or self.config.query_weighting(), counted.ids, expander)
+
+
+class BM25Encoder(CountingEncoder):
     """Encode chunks and queries for a vector store that other software fills.
 
     A chunk's vector depends on the chunk alone, so encoding counts nothing. Queries are weighed by counts: pass every
@@ -83,7 +218,6 @@ class BM25Encoder:
     def __init__(self, config: IndexConfig) -> None:
         self.config = config
         self._documents = config.document_encoder()
-        self._analyzer = self._documents.analyzer
         self._statistics = NamespaceStatistics()
         self._vocabulary = Vocabulary()
         self._lock = threading.Lock()
@@ -169,17 +303,12 @@ class BM25Encoder:
                 raise InputError("forget() was given texts that were not learned")
             self._statistics.add("", -gone)
 
-    def encode_documents(
-        self, texts: Sequence[str], metadatas: Sequence[Mapping[str, Any] | None] | None = None
-    ) -> list[SparseVector]:
-        plain, given = check_texts(texts, metadatas, self.config.fields)
-        return list(self._documents.encode(plain, TermIds(self._vocabulary.displaced), given).vectors)
-
-    def encode_queries(self, queries: Sequence[str]) -> list[SparseVector]:
-        check_sequence("queries", queries, "str")
+    def _counted(self) -> EncoderCounts:
         with self._lock:
-            encoder = QueryEncoder(self._analyzer, self.config.query_weighting(), TermIds(self._vocabulary.displaced))
-            return [encoder.encode(query, self._statistics.whole) for query in queries]
+            return EncoderCounts(self._statistics.whole, TermIds(self._vocabulary.displaced))
+
+    def _read_vocabulary(self) -> Vocabulary:
+        return self._vocabulary
 
     def save(self, path: str | Path) -> None:
         """Write parameters, counts and terms to a file.
@@ -190,11 +319,13 @@ class BM25Encoder:
             The file.
         """
         with self._lock:
-            config = config_to_dict(self.config, contract_of(self._analyzer))
+            config = config_to_dict(self.config, contract_of(self._documents.analyzer))
             write_statistics(path, config, self._statistics.whole.contribution(), self._vocabulary)
 
     @classmethod
-    def load(cls, path: str | Path, *, config: IndexConfig | None = None) -> BM25Encoder:
+    def load(
+        cls, path: str | Path, *, config: IndexConfig | None = None, analyzer: TextAnalyzer | None = None
+    ) -> BM25Encoder:
         """Read a file of :meth:`save`.
 
         Parameters
@@ -202,7 +333,9 @@ class BM25Encoder:
         path : str or Path
             The file.
         config : IndexConfig, optional
-            Needed if the analyzer is a callable of your own; must fit the stored one.
+            By default the stored one, which it must fit.
+        analyzer : callable of str to list of str, optional
+            The function that the file was made with, where no `config` names it.
 
         Raises
         ------
@@ -211,8 +344,9 @@ class BM25Encoder:
         FormatError
             The file is something else, damaged, or of a newer version.
         """
+        check_analyzer(analyzer, config)
         stored, total, vocabulary = read_statistics(path)
-        encoder = cls(config_from_dict(stored, config))
+        encoder = cls(config_from_dict(stored, config, analyzer))
         encoder._vocabulary = vocabulary
         encoder._statistics.add("", total.marked(vocabulary))
         return encoder

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from rag_bm25.analysis.analyzer import Analyzer
 from rag_bm25.analysis.config import AnalyzerConfig
-from rag_bm25.analysis.contract import AnalyzerContract, analyzer_from_settings, contract_of, differences
+from rag_bm25.analysis.contract import (
+    AnalyzerContract,
+    MissingAnalyzer,
+    contract_of,
+    differences,
+    require_analyzer,
+    stored_analyzer,
+)
 from rag_bm25.analysis.text import TextAnalyzer, Token, query_tokens
 from rag_bm25.analysis.word_files import read_stop_words, read_user_words
 
@@ -12,12 +19,14 @@ __all__ = [
     "Analyzer",
     "AnalyzerConfig",
     "AnalyzerContract",
+    "MissingAnalyzer",
     "TextAnalyzer",
     "Token",
-    "analyzer_from_settings",
     "contract_of",
     "differences",
     "query_tokens",
     "read_stop_words",
     "read_user_words",
+    "require_analyzer",
+    "stored_analyzer",
 ]

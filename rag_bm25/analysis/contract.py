@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from rag_bm25.analysis.analyzer import Analyzer
 from rag_bm25.analysis.config import AnalyzerConfig
@@ -58,6 +58,46 @@ class AnalyzerContract:
     probes: dict[str, str]
 
 
+@dataclass(frozen=True)
+class MissingAnalyzer:
+    """Stand-in for the callable that an index was made with, where it was not given: every call of it raises.
+
+    Parameters
+    ----------
+    contract : AnalyzerContract
+        That of the callable.
+    """
+
+    contract: AnalyzerContract = field(hash=False)
+
+    def __call__(self, text: str, /) -> NoReturn:  # noqa: ARG002 - in the place of an analyzer
+        """Raise a ConfigMismatchError that names the callable, and the ways to give it."""
+        raise ConfigMismatchError(
+            f"the index was made with the analyzer {self}: pass that callable as analyzer, or as preprocess_func; on "
+            "the command line, name it by --analyzer MODULE:NAME"
+        )
+
+    def __repr__(self) -> str:
+        return str(self.contract.settings.get("name"))
+
+
+def require_analyzer(analyzer: object) -> None:
+    """Refuse work that needs an analyzer before any of it is done.
+
+    Parameters
+    ----------
+    analyzer : AnalyzerConfig or callable of str to list of str
+        That of an index.
+
+    Raises
+    ------
+    ConfigMismatchError
+        It is a :class:`MissingAnalyzer`.
+    """
+    if isinstance(analyzer, MissingAnalyzer):
+        analyzer("")
+
+
 def contract_of(analyzer: TextAnalyzer) -> AnalyzerContract:
     """Compute the contract of an analyzer, by running it on every probe.
 
@@ -75,6 +115,8 @@ def contract_of(analyzer: TextAnalyzer) -> AnalyzerContract:
     ------
     ParameterError
         The analyzer does not return a list of strings.
+    ConfigMismatchError
+        The analyzer is a :class:`MissingAnalyzer`.
     """
     return AnalyzerContract(_settings_of(analyzer), {probe: _digest(analyzer, probe) for probe in PROBES})
 
@@ -105,34 +147,31 @@ def differences(stored: AnalyzerContract, given: AnalyzerContract) -> list[str]:
     ]
 
 
-def analyzer_from_settings(settings: dict[str, Any]) -> Analyzer:
-    """Build the analyzer that an index was made with.
+def stored_analyzer(contract: AnalyzerContract) -> AnalyzerConfig | MissingAnalyzer:
+    """Return the analyzer that an index was made with, as a config has it.
 
     Parameters
     ----------
-    settings : dict
-        The settings of its :class:`AnalyzerContract`.
+    contract : AnalyzerContract
+        That of the index.
 
     Returns
     -------
-    Analyzer
-        An analyzer with these settings.
+    AnalyzerConfig or MissingAnalyzer
+        The settings of the built-in analyzer, or a stand-in for a callable, which only the caller has.
 
     Raises
     ------
-    ConfigMismatchError
-        The index was made with a callable, which only the caller has.
     FormatError
         The settings are of a newer version.
     """
-    settings = dict(settings)
+    settings = dict(contract.settings)
     kind = settings.pop("analyzer", None)
     if kind == CALLABLE:
-        msg = f"the index was made with the analyzer {settings.get('name')}"
-        raise ConfigMismatchError(f"{msg}: pass that callable as analyzer, or as preprocess_func")
+        return MissingAnalyzer(contract)
     if kind != BUILT_IN:
         raise FormatError(f"analyzer must be stored as {BUILT_IN!r} or {CALLABLE!r}, got {kind!r}")
-    return Analyzer(AnalyzerConfig.from_dict(settings))
+    return AnalyzerConfig.from_dict(settings)
 
 
 def _settings_of(analyzer: TextAnalyzer) -> dict[str, Any]:

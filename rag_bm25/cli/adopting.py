@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from rag_bm25.adapters import AdoptedEncoder, adopt
+from rag_bm25.analysis import TextAnalyzer
 from rag_bm25.cli import options as opt
 from rag_bm25.cli.console import print_result, progress_bars
 from rag_bm25.cli.rendering import count, render_stats
@@ -22,6 +23,7 @@ def adopt_(
     settings: IndexOptions,
     uri: opt.Uri = opt.DEFAULT_URI,
     token: opt.Token = None,
+    analyzer: opt.AnalyzerName = None,
     text_field: Annotated[
         str | None, opt.option("The VARCHAR field with the texts; the first time `text` by default.")
     ] = None,
@@ -49,11 +51,13 @@ def adopt_(
         msg = "only the texts are counted: an adopted collection has no fields"
         raise typer.BadParameter(msg, param_hint="--field")
     theirs = {"uri": uri, "collection": collection, "token": token, "tls": opt.get_tls(uri)}
-    config = _choose_config(theirs, given)
+    text_analyzer = opt.load_analyzer(analyzer)
+    config = _choose_config(theirs, given, text_analyzer)
     start = time.perf_counter()
     texts = {"text_field": text_field, "filter": filter, "vector_field": vector_field}
+    made_with = {"config": config} if config else {"analyzer": text_analyzer}
     with progress_bars(progress) as update:
-        encoder = _adopt(**theirs, **texts, config=config, store=output is None, progress=update)
+        encoder = _adopt(**theirs, **texts, **made_with, store=output is None, progress=update)
     if output is not None:
         encoder.save(output)
     seconds = time.perf_counter() - start
@@ -63,12 +67,15 @@ def adopt_(
     print_result(as_json, {**asdict(figures), **adopted}, render_stats(figures), last)
 
 
-def _choose_config(theirs: dict[str, Any], given: dict[str, Value]) -> IndexConfig | None:
+def _choose_config(
+    theirs: dict[str, Any], given: dict[str, Value], analyzer: TextAnalyzer | None
+) -> IndexConfig | None:
     """Return the settings of the last adoption with what is given, those of a new one, or None if they are missing."""
     try:
-        stored = AdoptedEncoder.open(**theirs).config if given else None
+        stored = AdoptedEncoder.open(**theirs, analyzer=analyzer).config if given else None
     except IndexNotFoundError:
-        return with_settings(IndexConfig(1), given) if "chunk_size" in given else None
+        plain = opt.with_analyzer(IndexConfig(1), analyzer)
+        return with_settings(plain, given) if "chunk_size" in given else None
     return with_settings(stored, given) if stored else None
 
 

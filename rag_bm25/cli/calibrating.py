@@ -51,7 +51,7 @@ def calibrate(
         msg = "chunk_size is proposed, not given; files are cut at --split-size"
         raise typer.BadParameter(msg, param_hint="--set")
     if paths:
-        config = with_settings(IndexConfig(split_size), settings)
+        config = with_settings(opt.with_analyzer(IndexConfig(split_size), place.text_analyzer), settings)
         proposal = _propose_for_files(paths, sources, config, chunk_overlap, ratio)
     else:
         proposal = _propose_for_index(place, namespace, ratio)

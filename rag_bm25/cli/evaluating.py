@@ -29,6 +29,7 @@ def evaluate(
     split: Annotated[str, typer.Option(help="The judgements: qrels/SPLIT.tsv.")] = "test",
     uri: opt.TemporaryUri = None,
     token: opt.Token = None,
+    analyzer: opt.AnalyzerName = None,
     compare: Annotated[
         list[str] | None,
         opt.option(
@@ -62,7 +63,8 @@ def evaluate(
     if run is not None and not run.parent.is_dir():
         raise InputError(f"there is no folder {run.parent} to put {run.name} in")
     dataset = evaluation.load_beir(folder, split)
-    configs = [_make_config({**base, **change}, dataset) for _, change in compared]
+    plain = opt.with_analyzer(IndexConfig(1), opt.load_analyzer(analyzer))
+    configs = [_make_config(plain, {**base, **change}, dataset) for _, change in compared]
     with progress_bars(progress) as update:
         results = evaluation.evaluate_each(configs, dataset, partial(_open_index, uri, token), update)
     if run is not None:
@@ -76,10 +78,10 @@ def evaluate(
         show("", render_comparison(labels, results, tests[0]))
 
 
-def _make_config(settings: Mapping[str, Value], dataset: BeirDataset) -> IndexConfig:
-    """Return the config with these settings; the chunk size may be ``auto``, the mean length of the corpus."""
+def _make_config(plain: IndexConfig, settings: Mapping[str, Value], dataset: BeirDataset) -> IndexConfig:
+    """Return a config with these settings; the chunk size may be ``auto``, the mean length of the corpus."""
     given = {name: value for name, value in settings.items() if (name, value) != ("chunk_size", AUTO)}
-    config = evaluation.with_settings(IndexConfig(1), given)
+    config = evaluation.with_settings(plain, given)
     texts, _ = dataset.documents(config.fields)
     if "chunk_size" in given:
         return config

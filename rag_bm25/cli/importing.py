@@ -1,4 +1,4 @@
-"""Models of the user's own, named on the command line: ``MODULE:NAME``."""
+"""Models and functions of the user's own, named on the command line: ``MODULE:NAME``."""
 
 import importlib
 import inspect
@@ -88,6 +88,12 @@ def takes_arguments(found: object, count: int) -> bool:
     except ValueError:  # a function in C may have no signature
         return True
     return True
+
+
+def as_function(made: Any, count: int) -> Any:
+    """Return a function of so many arguments; None for anything else, a class or coroutine function included."""
+    fits = takes_arguments(made, count) and not isinstance(made, type) and not is_coroutine_function(made)
+    return made if fits else None
 
 
 def is_coroutine_function(found: object) -> bool:

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from rag_bm25 import ingestion
-from rag_bm25.analysis import contract_of, differences
+from rag_bm25.analysis import contract_of, differences, require_analyzer
 from rag_bm25.cli import options as opt
 from rag_bm25.cli import watching
 from rag_bm25.cli.console import ingest_bar, print_error, print_note, print_result
@@ -209,11 +209,12 @@ def _open_or_create(
     except IndexNotFoundError:
         if not create:
             raise InputError("there is nothing to ingest, so no index was created") from None
-        config = wanted(IndexConfig(DEFAULT_CHUNK_SIZE))
+        config = wanted(opt.with_analyzer(IndexConfig(DEFAULT_CHUNK_SIZE), place.text_analyzer))
         config = config if model is None else model.with_dense_field(config)
         check(config)
         return place.open(config=config, storage=storage)
     try:
+        require_analyzer(index.config.analyzer)
         _require_same(index.config, wanted(index.config))
         require_model(model, index.config)
         check(index.config)

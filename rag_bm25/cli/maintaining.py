@@ -42,7 +42,7 @@ def stats(place: opt.Place, namespace: opt.StatsNamespace = None, as_json: opt.A
 
 def verify(
     place: opt.Place,
-    fast: Annotated[bool, opt.option("Only count; do not encode the texts again.", "--fast")] = False,
+    fast: Annotated[bool, opt.option("Only count: needs no analyzer, as no text is encoded again.", "--fast")] = False,
     progress: opt.ShowProgress = None,
     as_json: opt.AsJson = False,
 ) -> None:
@@ -80,7 +80,8 @@ def repair(
     With --erase, the vocabulary keeps no words of deleted chunks, and the file of milvus-lite 2.5 is rewritten, for
     which its disk needs the room of a second one.
     """
-    config = words.change()(with_settings(IndexConfig(DEFAULT_CHUNK_SIZE), settings.given()))
+    default = opt.with_analyzer(IndexConfig(DEFAULT_CHUNK_SIZE), place.text_analyzer)
+    config = words.change()(with_settings(default, settings.given()))
     report = _repair(place, config, progress, erase=erase)
     print_result(
         as_json,

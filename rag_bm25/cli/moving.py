@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
+from rag_bm25.analysis import require_analyzer
 from rag_bm25.cli import options as opt
 from rag_bm25.cli.console import print_error, print_result, progress_bars
 from rag_bm25.cli.rendering import count
@@ -43,7 +44,7 @@ def copy(
         str,
         opt.option("Where to: a file ending in .db, or the URI of a Milvus server.", callback=opt.refuse_memory),
     ],
-    place: opt.Place,
+    place: opt.StorePlace,
     to_collection: Annotated[str | None, opt.option("Name of the copy; by default that of the index.")] = None,
     to_token: ToToken = None,
     storage: Storage = None,
@@ -59,7 +60,7 @@ def copy(
     from rag_bm25.store.milvus import is_missing_file
 
     start, options = time.perf_counter(), parse_storage(storage)
-    to = opt.Place(to_uri, to_collection or place.collection, to_token)
+    to = opt.StorePlace(to_uri, to_collection or place.collection, to_token)
     _require_another(to, place)
     with ExitStack() as stores:
         source = stores.enter_context(closing(place.store(read_only=True)))
@@ -97,16 +98,20 @@ def reindex_(
 ) -> None:
     """Encode the stored texts into a new index with other settings.
 
-    Settings that are not given stay. The old index answers searches meanwhile, and stays. Run the same command again
-    after an interruption, or to catch up with later writes to the old index; then let the readers open the new one. Of
-    an index of an earlier format, the texts are read, and the settings that this version has.
+    Settings that are not given stay; an analyzer of your own must be named again, and --analyzer
+    rag_bm25.analysis:Analyzer goes back to the built-in one. The old index answers searches meanwhile, and stays. Run
+    the same command again after an interruption, or to catch up with later writes to the old index; then let the
+    readers open the new one. Of an index of an earlier format, the texts are read, and the settings that this version
+    has.
     """
     given, with_words, options = settings.given(), words.change(), parse_storage(storage)
     to = opt.Place(to_uri or place.uri, to_collection, to_token if to_uri not in {None, place.uri} else place.token)
     _require_another(to, place)
     with _open_source(place, given) as source:
+        config = with_words(with_settings(opt.with_analyzer(source.config, place.text_analyzer), given))
+        require_analyzer(config.analyzer)
         try:
-            target = to.open(config=with_words(with_settings(source.config, given)), storage=options)
+            target = to.open(config=config, storage=options)
         except ConfigMismatchError as error:
             msg = f"{to_collection!r} already exists, and {error}. Drop it first, or choose another --to-collection."
             raise ConfigMismatchError(msg) from None
@@ -119,7 +124,7 @@ def reindex_(
 def _open_source(place: opt.Place, given: "Mapping[str, Value]") -> "BM25Index | FormerIndex":
     """Open an index, or what can be read of one of an earlier format."""
     try:
-        return place.open_existing(read_only=True)
+        return place.open_existing(read_only=True, analyzer=None)  # the one that was named is for the new index
     except FormatError:
         store = place.store(read_only=True)
         with closed_on_failure(store):
@@ -147,7 +152,7 @@ def _open_former(store: "Store", given: "Mapping[str, Value]") -> FormerIndex:
 
 
 def drop(
-    place: opt.Place,
+    place: opt.StorePlace,
     yes: Annotated[bool, opt.option("Delete it; without this, only show what would be deleted.", "--yes")] = False,
     as_json: opt.AsJson = False,
 ) -> None:
@@ -167,7 +172,7 @@ def drop(
     print_result(as_json, {"chunks": chunks, "dropped": yes}, line)
 
 
-def _require_another(to: opt.Place, place: opt.Place) -> None:
+def _require_another(to: opt.StorePlace, place: opt.StorePlace) -> None:
     """Refuse the index itself, which the library would advise to drop first."""
     if to.collection == place.collection and (
         to.uri == place.uri or Path(to.uri).resolve() == Path(place.uri).resolve()

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import json
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
+from rag_bm25.analysis import Analyzer, contract_of
 from rag_bm25.cli.console import print_note
+from rag_bm25.cli.importing import ModelOption, as_function, one_line_errors
 from rag_bm25.errors import IndexNotFoundError
 from rag_bm25.index.index import BM25Index
 
 if TYPE_CHECKING:
+    from rag_bm25.analysis import TextAnalyzer
+    from rag_bm25.index.config import IndexConfig
     from rag_bm25.store.milvus.store import MilvusStore
     from rag_bm25.store.tls import TLS
 
@@ -76,6 +81,16 @@ Token: TypeAlias = Annotated[
     ),
 ]
 Collection: TypeAlias = Annotated[str, typer.Option(help="Name of the index.")]
+AnalyzerName: TypeAlias = Annotated[
+    str | None,
+    option(
+        "Analyzer of your own that the index is made with: a function of a text that returns its tokens, or a class or "
+        "function without arguments that returns one, such as mytokens:tokenize. Modules are also looked for in the "
+        "current folder.",
+        envvar="RAG_BM25_ANALYZER",
+        metavar="MODULE:NAME",
+    ),
+]
 SplitSize: TypeAlias = Annotated[int | None, option("Maximum length of a chunk; by default the chunk size.", min=1)]
 ChunkOverlap: TypeAlias = Annotated[
     int | None, option("Overlap of neighbouring chunks; by default a tenth of the maximum length, at most 50.", min=0)
@@ -98,18 +113,63 @@ JudgedSet: TypeAlias = Annotated[Path, argument("DIR", "A set in BEIR form: corp
 TemporaryUri: TypeAlias = Annotated[str | None, option("Place of the temporary index; by default memory.")]
 
 
+ANALYZER: ModelOption[TextAnalyzer] = ModelOption(
+    "--analyzer",
+    "MODULE:NAME",
+    "mytokens:tokenize",
+    "a function of a text, or a function without arguments that returns one",
+    partial(as_function, count=1),
+)
+
+
+def load_analyzer(name: str | None) -> TextAnalyzer | None:
+    """Return the analyzer of this name, which has been tried; None without one."""
+    if name is None:
+        return None
+    analyzer = ANALYZER.load(name)
+    with one_line_errors(f"--analyzer {name} has failed"):
+        contract_of(analyzer)
+    return analyzer
+
+
+def with_analyzer(config: IndexConfig, analyzer: TextAnalyzer | None) -> IndexConfig:
+    """Return the config of a new index with an analyzer, if one is given."""
+    if analyzer is None:
+        return config
+    return replace(config, analyzer=analyzer.config if isinstance(analyzer, Analyzer) else analyzer)
+
+
 @dataclass(frozen=True)
-class Place:
-    """The options that name an index."""
+class StorePlace:
+    """The options that name an index whose rows are taken as they are."""
 
     uri: Uri = DEFAULT_URI
     collection: Collection = "docs"
     token: Token = None
 
-    def open(self, *, read_only: bool = False, **options: Any) -> BM25Index:
+    def store(self, **options: Any) -> MilvusStore:
+        """Return the place itself, which need not be an index."""
+        from rag_bm25.store import milvus
+
+        return milvus.MilvusStore(self.uri, self.collection, token=self.token, tls=get_tls(self.uri), **options)
+
+
+@dataclass(frozen=True)
+class Place(StorePlace):
+    """The options that name an index."""
+
+    analyzer: AnalyzerName = None
+
+    @cached_property
+    def text_analyzer(self) -> TextAnalyzer | None:
+        """The analyzer that was named, if any."""
+        return load_analyzer(self.analyzer)
+
+    def open(self, *, config: IndexConfig | None = None, **options: Any) -> BM25Index:
         """Open the index; with `config`, create it if there is none."""
-        options = {"token": self.token, "tls": get_tls(self.uri), "read_only": read_only, **options}
-        return BM25Index.open(self.uri, self.collection, **options)
+        analyzer = self.text_analyzer if config is None else None  # a config has its own
+        given = {"token": self.token, "tls": get_tls(self.uri), "analyzer": analyzer, **options}
+        return BM25Index.open(self.uri, self.collection, config=config, **given)
 
     def open_existing(self, *, read_only: bool = False, **options: Any) -> BM25Index:
         """Open an index that must exist; a search finds what the command before it has written."""
@@ -117,12 +177,6 @@ class Place:
             return self.open(read_only=read_only, consistency="Strong", **options)
         except IndexNotFoundError as error:
             raise IndexNotFoundError(f"{str(error).rpartition(';')[0]}; `rag-bm25 ingest` creates one") from None
-
-    def store(self, **options: Any) -> MilvusStore:
-        """Return the place itself, which need not be an index."""
-        from rag_bm25.store import milvus
-
-        return milvus.MilvusStore(self.uri, self.collection, token=self.token, tls=get_tls(self.uri), **options)
 
 
 def get_tls(uri: str | Path) -> TLS | None:

@@ -12,13 +12,11 @@ from rich.console import Group
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
-from rich.tree import Tree
 
 from rag_bm25.documents.lengths import unit_name
 from rag_bm25.hits.highlights import SIZES, Highlighting
 from rag_bm25.index.arguments import name_namespace
 from rag_bm25.index.settings import format_fields
-from rag_bm25.query.explanation import format_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -29,7 +27,6 @@ if TYPE_CHECKING:
     from rag_bm25.evaluation import EvaluationResult, PairedTest
     from rag_bm25.index.config import IndexConfig
     from rag_bm25.index.stats import IndexStats
-    from rag_bm25.query.explanation import Explanation
     from rag_bm25.store.storage import StorageInfo
     from rag_bm25.weighting.calibration import Calibration
 
@@ -108,16 +105,7 @@ def _make_snippet(hit: Hit, width: int) -> Text:
     return snippet
 
 
-# Trees and tables
-
-
-def render_explanation(explanation: Explanation, parent: Tree | None = None) -> Tree:
-    """Return an explanation as a tree with lines, which is added to the parent if there is one."""
-    node = Text.assemble((format_value(explanation.value), "cyan"), f"  {explanation.description}")
-    tree = Tree(node, guide_style="dim") if parent is None else parent.add(node)
-    for detail in explanation.details:
-        render_explanation(detail, tree)
-    return tree
+# Tables
 
 
 def render_stats(stats: IndexStats) -> Text:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, TypeAlias
 
 from rag_bm25.cli import options as opt
-from rag_bm25.cli.importing import ModelOption, is_coroutine_function, one_line_errors, takes_arguments
+from rag_bm25.cli.importing import ModelOption, as_function, one_line_errors
 from rag_bm25.documents.chunks import Hit
 from rag_bm25.hits.options import Rerank
 from rag_bm25.hits.reranking import check_scores, cross_encoder_reranker, is_cross_encoder
@@ -24,10 +24,8 @@ RerankOption: TypeAlias = Annotated[
 
 
 def _as_reranker(made: Any) -> Rerank | None:
-    """Return a reranker, also of a cross-encoder; None for anything else, a class included."""
-    if is_cross_encoder(made):
-        return cross_encoder_reranker(made)
-    return made if takes_arguments(made, 2) and not isinstance(made, type) and not is_coroutine_function(made) else None
+    """Return a reranker, also of a cross-encoder; None for anything else."""
+    return cross_encoder_reranker(made) if is_cross_encoder(made) else as_function(made, 2)
 
 
 RERANK: ModelOption[Rerank] = ModelOption(

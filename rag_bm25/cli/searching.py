@@ -13,7 +13,7 @@ from rag_bm25.cli import options as opt
 from rag_bm25.cli.console import open_console, print_json, print_note, print_result
 from rag_bm25.cli.embedding import DenseSearch
 from rag_bm25.cli.hits import Boosts, Selection
-from rag_bm25.cli.rendering import INDENT, render_explanation, render_hit
+from rag_bm25.cli.rendering import INDENT, render_hit
 from rag_bm25.cli.settings import QUERY_NAMES, as_usage, parse_query_settings
 from rag_bm25.documents.chunks import Hit
 from rag_bm25.hits.highlights import MAX_FRAGMENTS, Highlighting
@@ -244,10 +244,8 @@ def explain(
     query, options = " ".join(of_query), {**question.options(), **boosts.options(), **selection.options()}
     with place.open_existing(read_only=True) as index:
         explained = index.explain(query, chunk, k=k, **question.scope(), **options)
-    width = open_console().width
-    print_result(
-        as_json, explained.to_dict(tree=tree), render_explanation(explained) if tree else Text(explained.table(width))
-    )
+    shown = explained.tree if tree else explained.table(open_console().width)
+    print_result(as_json, explained.to_dict(tree=tree), Text(shown))
 
 
 def terms(

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from rag_bm25.analysis import require_analyzer
 from rag_bm25.checks import require_extra
 from rag_bm25.cli import options as opt
 from rag_bm25.cli.console import print_note
@@ -75,6 +76,7 @@ def serve(
     with nullcontext() if mcp else listen(settings) as listener:
         found = find_files(ingest) if ingest else None
         index = place.open_existing(read_only=not (allow_writes or ingest), on_event=observer)
+        require_analyzer(index.config.analyzer)
         served = Served(index, observer, limits, place.collection, found)
         served.operations.warm_up()
         if listener is None:

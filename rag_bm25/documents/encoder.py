@@ -117,14 +117,15 @@ class DocumentEncoder:
 
     def terms(self, text: str, metadata: Mapping[str, Any]) -> list[str]:
         """Return the terms of a chunk and its fields."""
-        counted = [self._count(text), *self.field_counts(metadata).values()]
+        counted = [self.count_text(text), *self.field_counts(metadata).values()]
         return list(dict.fromkeys(chain.from_iterable(counts.tf for counts in counted)))
 
     def field_counts(self, metadata: Mapping[str, Any]) -> dict[str, FieldCounts]:
         """Count the terms of each field of a chunk."""
-        return {name: self._count(field_text(metadata, name)) for name in sorted(self.weighting.fields)}
+        return {name: self.count_text(field_text(metadata, name)) for name in sorted(self.weighting.fields)}
 
-    def _count(self, text: str) -> FieldCounts:
+    def count_text(self, text: str) -> FieldCounts:
+        """Count the terms of a text."""
         tokens = self.analyzer(text)
         return FieldCounts(Counter(tokens), chunk_length(text, tokens, self.length_unit))
 

@@ -95,11 +95,11 @@ class Decay(Boost):
         Metadata key. Dates are in ISO 8601: ``"2026-01-31"``, ``"2026-01-31T12:00:00Z"``; without a time zone, UTC.
     scale : float
         Distance at which the factor is `decay`, > 0: in days for dates, in the unit of the value for numbers.
-    shape : {"exp", "gauss", "linear"}
-        Formula of the factor.
     origin : str, date, datetime, int, float or None
         A date, for dates; a number, for numbers. None, the default, is the time of the search. Values of the other kind
         count as missing.
+    shape : {"exp", "gauss", "linear"}
+        Formula of the factor.
     offset : float
         Distance up to which the factor is 1, >= 0.
     decay : float
@@ -121,8 +121,8 @@ class Decay(Boost):
 
     key: Key
     scale: Annotated[float, Between(0, FINITE.high, above=True)]
-    shape: Shape = "exp"
     origin: str | date | float | None = None
+    shape: Shape = "exp"
     offset: Annotated[float, Between(0, FINITE.high)] = 0.0
     decay: Annotated[float, Between(0, 1, above=True, below=True)] = 0.5
     floor: Annotated[float, Between(0, 1, below=True)] = 0.0

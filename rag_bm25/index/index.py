@@ -215,7 +215,8 @@ class BM25Index:
         on_event : callable of Event to None, optional
             Called after every batch, recovery, search and so on, for counters and timings: see :mod:`rag_bm25.events`.
         analyzer : callable of str to list of str, optional
-            The function that an existing index was made with, where no `config` names it.
+            The function that an existing index was made with, where no `config` names it. Without it, such an index
+            opens for what analyses nothing, and the first call that analyses is a ConfigMismatchError.
 
         Raises
         ------

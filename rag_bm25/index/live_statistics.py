@@ -135,8 +135,8 @@ class LiveStatistics:
     def finish_failed_batch(self) -> None:
         """Finish a batch of this process that failed or was interrupted: until then, N and df are not those stored.
 
-        An index that was opened for reading counts it as it is. If that fails, for instance on a full disk, searches go
-        on with the present statistics.
+        An index that was opened for reading counts it as it is. If that fails, for instance on a full disk, or a server
+        may still be storing the batch, searches go on with the present statistics.
         """
         if self._has_log or not self._has_failed_batch() or time.monotonic() < self._next_recovery:
             return
@@ -146,17 +146,18 @@ class LiveStatistics:
             try:
                 self._read()
                 with self._using_log():
-                    self._recover()
+                    self._recover(wait=False)
             except StoreError as error:
-                self._next_recovery = time.monotonic() + self._refresh_interval
                 self.events.warn("recovery", f"a batch that failed cannot be finished yet: {error}", chunks=0)
+            if self._has_failed_batch():
+                self._next_recovery = time.monotonic() + self._refresh_interval
 
-    def _recover(self) -> None:
+    def _recover(self, *, wait: bool = True) -> None:
         """Finish batches that failed, or count them where nothing may be written."""
         if self._read_only:
             self._num_superseded = count_unfinished(self._store, self.log)
         else:
-            self._writer.recover()
+            self._writer.recover(wait=wait)
 
     # For writers
 

@@ -45,14 +45,19 @@ class OpenOptions:
         at_least_0 = comparable(self.refresh_interval) >= 0
         check_parameter("refresh_interval", self.refresh_interval, "a finite number >= 0", at_least_0)
         check_callable("on_event", self.on_event)
-        check_callable("analyzer", self.analyzer)
-        if self.config is not None and self.analyzer is not None:
-            raise ParameterError("analyzer must be left out beside a config, which has one")
+        check_analyzer(self.analyzer, self.config)
 
     @property
     def may_create(self) -> bool:
         """Whether an index can be created with them."""
         return self.config is not None and not self.read_only
+
+
+def check_analyzer(analyzer: TextAnalyzer | None, config: IndexConfig | None) -> None:
+    """Refuse what is no analyzer, and a second one beside that of a config."""
+    check_callable("analyzer", analyzer)
+    if config is not None and analyzer is not None:
+        raise ParameterError("analyzer must be left out beside a config, which has one")
 
 
 @contextmanager
@@ -107,6 +112,7 @@ def open_config(store: Store, log: StatisticsLog, options: OpenOptions) -> Index
         )
     if config is None or options.read_only:
         raise _not_found_error(f"in {store.name}", _others(store))
+    created = config_to_dict(config, contract_of(config.build_analyzer()))  # first: it may refuse the analyzer
     if is_lost:
         require_same_vectors(store, config.document_encoder())
     store.create(config.dense_field())
@@ -115,7 +121,7 @@ def open_config(store: Store, log: StatisticsLog, options: OpenOptions) -> Index
         if stored is not None and (store.has_chunks() or not _count_logged(log)):
             return stored
         raise FormatError(f"{store.name} has rows of an index that was dropped halfway: drop it")
-    write_config(store, config_to_dict(config, contract_of(config.build_analyzer())))
+    write_config(store, created)
     return _stored_config(store, options) or config  # of several creators, the last one's counts
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from rag_bm25.analysis import AnalyzerContract, analyzer_from_settings, contract_of, differences
+from rag_bm25.analysis import AnalyzerContract, MissingAnalyzer, contract_of, differences, stored_analyzer
 from rag_bm25.errors import ConfigMismatchError, FormatError
 from rag_bm25.index.config import IndexConfig
 from rag_bm25.store.rows import DenseField
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from rag_bm25.analysis import TextAnalyzer
 
+MAX_NAMED = 8  # differences in a message: another callable differs in nearly every probe
 _NO_CONFIG = "the stored parameters are damaged: they are not those of an index"
 
 
@@ -41,7 +42,10 @@ def config_to_dict(config: IndexConfig, contract: AnalyzerContract) -> dict[str,
 def config_from_dict(
     stored: dict[str, Any], given: IndexConfig | None, analyzer: TextAnalyzer | None = None
 ) -> IndexConfig:
-    """Return the given config, checked against the stored one, or by default the stored one, with its analyzer."""
+    """Return the given config, checked against the stored one, or by default the stored one, with its analyzer.
+
+    A callable that is not given is a `MissingAnalyzer`: the first call of it raises.
+    """
     _check_stored(stored)
     if given is None:
         given = _rebuild(stored, analyzer)
@@ -59,7 +63,7 @@ def _check_stored(stored: Mapping[str, Any]) -> None:
 
 
 def _rebuild(stored: dict[str, Any], analyzer: TextAnalyzer | None) -> IndexConfig:
-    used = analyzer_from_settings(stored["analyzer"]["settings"]).config if analyzer is None else analyzer
+    used = stored_analyzer(_stored_contract(stored)) if analyzer is None else analyzer
     document = dict(stored["document"])
     try:
         document["fields"] = {name: FieldWeight(**weight) for name, weight in document["fields"].items()}
@@ -78,7 +82,7 @@ def dense_field_of(stored: dict[str, Any]) -> DenseField | None:
 
 
 def require_same(stored: dict[str, Any], given: IndexConfig) -> None:
-    """Refuse a config whose vectors would not fit the stored ones; the message lists every difference."""
+    """Refuse a config whose vectors would not fit the stored ones; the message lists the differences."""
     _check_stored(stored)
     document, wanted = stored["document"], _document_side(given)
     if missing := sorted(wanted.keys() - document.keys()):
@@ -88,7 +92,14 @@ def require_same(stored: dict[str, Any], given: IndexConfig) -> None:
         for name, value in wanted.items()
         if value != document[name]
     ]
-    contract = AnalyzerContract(stored["analyzer"]["settings"], stored["analyzer"]["probes"])
-    found += differences(contract, contract_of(given.build_analyzer()))
+    analyzer = given.build_analyzer()
+    contract = analyzer.contract if isinstance(analyzer, MissingAnalyzer) else contract_of(analyzer)
+    found += differences(_stored_contract(stored), contract)
     if found:
-        raise ConfigMismatchError("the index was created with other parameters: " + "; ".join(found))
+        more = f"; and {len(found) - MAX_NAMED} more" if len(found) > MAX_NAMED else ""
+        msg = f"the index was created with other parameters: {'; '.join(found[:MAX_NAMED])}{more}"
+        raise ConfigMismatchError(msg)
+
+
+def _stored_contract(stored: Mapping[str, Any]) -> AnalyzerContract:
+    return AnalyzerContract(stored["analyzer"]["settings"], stored["analyzer"]["probes"])

@@ -91,7 +91,7 @@ def _own_source(boosts: list[float]) -> TermSource:
     if boosts.count(1.0) == len(boosts):
         return PLAIN_SOURCE
     same = min(boosts) == max(boosts)
-    name = "boost in the query" if same else "boost in the query, mean of its occurrences"
+    name = "boost, in the query" if same else "boost, mean of its occurrences in the query"
     return TermSource(factors=((name, math.fsum(boosts) / len(boosts)),))
 
 

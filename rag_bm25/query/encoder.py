@@ -39,7 +39,7 @@ _WORD_OF = (_LATIN, _LATIN, _CJK, _CJK)  # bigrams of a phrase have the weight o
 
 
 class TermFacts(NamedTuple):
-    """What a term weighs by, whatever the query."""
+    """Id, df and IDF of a term; independent of the query."""
 
     id: int
     df: int

@@ -42,10 +42,10 @@ class QueryExpansion:
 
     Parameters
     ----------
-    fuzzy : Fuzzy or bool, optional
-        Near spellings to search for, too; True for those of ``Fuzzy()``. They need rapidfuzz.
     synonyms : Synonyms or mapping of str to sequence of str, optional
         Synonyms by the words that they stand for, see :class:`rag_bm25.query.synonyms.Synonyms`.
+    fuzzy : Fuzzy or bool, optional
+        Near spellings to search for, too; True for those of ``Fuzzy()``. They need rapidfuzz.
     synonym_phrases : bool
         Whether a synonym of several words is searched for as a phrase: by the bigrams across its words, if the index
         has these for all of them. If not, each of its words counts by itself.
@@ -59,8 +59,8 @@ class QueryExpansion:
     Fuzzy(max_edits='auto', prefix_length=1, max_terms=5, terms='unknown')
     """
 
-    fuzzy: Fuzzy | bool | None = None
     synonyms: Synonyms | Mapping[str, Sequence[str]] | None = None
+    fuzzy: Fuzzy | bool | None = None
     synonym_phrases: bool = True
     numerals: bool = True
 
@@ -127,7 +127,7 @@ class Expander:
         stands_for = words[match.start : match.end]
         reason = f"synonym {'in place of' if match.replaced else 'of'} {' '.join(stands_for)!r}"
         for substitute in match.substitutes:
-            factors = (("weight of the synonym", substitute.weight), *_boost(boost))
+            factors = (("synonym_weight", substitute.weight), *_boost(boost))
             phrase = substitute.analysed.phrase if self.expansion.synonym_phrases else ()
             yield Addition(substitute.analysed, frozenset(stands_for), reason, match.source.words, factors, phrase)
 
@@ -162,11 +162,11 @@ def _respellings(speller: Speller, part: QueryPart, words: Sequence[str]) -> Ite
         terms = [term for term, _ in found.terms]
         like = most_frequent([*terms, *(word for word in found.words if word == found.written)], speller.dfs, 1)
         for term, similarity in found.terms:
-            factors = (("similarity of the spelling, 1 - edits / length", similarity), *_boost(part.boost))
+            factors = (("similarity, 1 - edits / length", similarity), *_boost(part.boost))
             reason = f"near spelling of {found.written!r}"
             stands_for = frozenset(found.words) & set(words)
             yield Addition(AnalysedText((term,)), stands_for, reason, tuple(like), factors)
 
 
 def _boost(boost: float) -> tuple[tuple[str, float], ...]:
-    return () if boost == 1 else (("boost in the query", boost),)
+    return () if boost == 1 else (("boost, in the query", boost),)

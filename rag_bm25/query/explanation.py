@@ -11,13 +11,9 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from rag_bm25.budget import check_budget
 from rag_bm25.documents.lengths import unit_name
-from rag_bm25.query.min_should_match import required_words
 from rag_bm25.vectors.sparse import EMPTY, SparseVector
-from rag_bm25.vectors.terms import is_bigram, is_word_bigram, term_name
+from rag_bm25.vectors.terms import is_bigram, is_word_bigram
 from rag_bm25.weighting.fields import FieldWeight
 from rag_bm25.weighting.formulas import WEIGHTINGS
 from rag_bm25.weighting.idf import idf_branches
@@ -58,18 +54,13 @@ class Explanation:
     details: tuple[Explanation, ...] = ()
 
     def __str__(self) -> str:
-        return self.tree()
+        return self.tree
 
+    @property
     def tree(self) -> str:
-        """Return the tree as text, a number a line.
-
-        Returns
-        -------
-        str
-            Each number with its formula, above the numbers of the formula, which are indented.
-        """
+        """The tree as text, a number a line: the numbers of a formula are below it, indented."""
         lines = [f"{format_value(self.value)} = {self.description}"]
-        lines += [f"  {line}" for detail in self.details for line in detail.tree().splitlines()]
+        lines += [f"  {line}" for detail in self.details for line in detail.tree.splitlines()]
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
@@ -87,9 +78,7 @@ class Explanation:
         }
 
     def _repr_html_(self) -> str:
-        line = f"<b>{format_value(self.value)}</b> {html.escape(self.description)}"
-        details = "".join(f"<li>{detail._repr_html_()}</li>" for detail in self.details)
-        return f"{line}<ul>{details}</ul>" if details else line
+        return f"<pre>{html.escape(self.tree)}</pre>"
 
 
 def format_value(value: float) -> str:
@@ -125,9 +114,6 @@ class QueryFacts:
     unmet: str = ""  # the condition that the chunk does not meet, as a clause
 
 
-UNCOUNTED = "no chunk that the statistics count has a word that it shares with the query"
-
-
 @dataclass(frozen=True, eq=False)
 class ChunkFacts:
     """The chunk's half of a score."""
@@ -145,82 +131,19 @@ class ChunkFacts:
         return any(term in counts.tf for counts in (self.text, *self.fields.values()))
 
 
-def explain(query: QueryFacts, chunk: ChunkFacts) -> Explanation:
-    """Explain the score of one chunk for one query, as Milvus computes it, or the reason why it is 0."""
-    details = [_explain_term(query, chunk, at) for at in range(len(query.terms.terms))]
-    details += [Explanation(0.0, f"{word!r} is a stop word: the analyzer leaves it out") for word in query.stop_words]
-    score = sum(detail.value for detail in details)
-    what = f"score of chunk {chunk.id!r} for the query {query.text!r}"
-    if reason := why_zero(query, chunk, score):
-        return Explanation(0.0, f"{what}: {'left out' if score > 0 else 'not found'}, since {reason}", tuple(details))
-    rounded = "" if query.tolerance is None else f", which the search gives to within {query.tolerance:.1%}"
-    return Explanation(score, f"{what}{rounded}, sum of:", tuple(details))
-
-
-def why_zero(query: QueryFacts, chunk: ChunkFacts, score: float) -> str:
-    """Say why a search does not find a chunk with this sum of contributions; "" if it does."""
-    if score > 0:
-        return query.unmet or _missing_words(query, chunk)
-    if any(_is_uncounted(query, chunk, at) for at in range(len(query.terms.terms))):
-        return UNCOUNTED
-    return "no term of the query is in the chunk" if len(query.terms.terms) else "the query has no terms"
-
-
-def _is_uncounted(query: QueryFacts, chunk: ChunkFacts, at: int) -> bool:
-    """Return whether the chunk has a term, and no chunk that the statistics count."""
-    return int(query.terms.df[at]) == 0 and chunk.has(query.terms.terms[at])
-
-
-def contribution(query: QueryFacts, chunk: ChunkFacts, at: int) -> float:
-    """Return what a term adds to the score, as Milvus computes it: both weights are float32."""
-    return float(np.float32(query.terms.weights[at])) * chunk.vector.get(int(query.terms.ids[at]))
-
-
-def _missing_words(query: QueryFacts, chunk: ChunkFacts) -> str:
-    """Say why `min_should_match` leaves a chunk out; "" if it does not."""
-    if query.min_should_match is None:
-        return ""
-    words, had = query.terms.words, query.terms.words_had_by(chunk.vector)
-    wanted = required_words(query.min_should_match, len(words))
-    if len(had) >= wanted:
-        return ""
-    missing = ", ".join(map(repr, sorted(words - had)))
-    return (
-        f"it has {len(had)} of the {len(words)} words of the query, not {missing}, and min_should_match "
-        f"{query.min_should_match!r} asks for {wanted}"
-    )
-
-
-def _explain_term(query: QueryFacts, chunk: ChunkFacts, at: int) -> Explanation:
-    """Explain the contribution of one term, or its absence."""
-    terms = query.terms
-    term, id_, df, reason = terms.terms[at], int(terms.ids[at]), int(terms.df[at]), terms.sources[at].reason
-    name = f"{term_name(term)} ({reason})" if reason else term_name(term)
-    if _is_uncounted(query, chunk, at):
-        return Explanation(0.0, f"{name} has no weight: no chunk that the statistics count has it")
-    if df == 0:
-        return Explanation(0.0, f"{name} is unknown: no chunk has it")
-    stored = chunk.vector.get(id_)
-    if stored == 0:
-        chunks = f"df = {df:,} of N = {query.corpus.num_chunks:,} chunks have it"
-        return Explanation(0.0, f"{name} is not in the chunk; {chunks}")
-    factors = (_explain_query_weight(query, at), _explain_document_weight(chunk, term, id_, stored))
-    return Explanation(contribution(query, chunk, at), f"{name}, product of:", factors)
-
-
-def _explain_query_weight(query: QueryFacts, at: int) -> Explanation:
-    source, weight = query.terms.sources[at], float(np.float32(query.terms.weights[at]))
+def explain_factors(query: QueryFacts, at: int) -> list[Explanation]:
+    """Explain the factors of a term's query weight but for the IDF; each description begins with a name and a comma."""
+    source = query.terms.sources[at]
     factors = [Explanation(value, what) for what, value in source.factors]
     factors += [] if source.feedback is None else [_explain_feedback(source.feedback)]
-    factors += [_explain_repetition(query.weighting, int(query.terms.qtf[at])), explain_idf(query, at)]
-    return Explanation(weight, "query weight, product of:", tuple(factors))
+    return [*factors, _explain_repetition(query.weighting, int(query.terms.qtf[at]))]
 
 
 def _explain_feedback(factor: FeedbackFactor) -> Explanation:
     """Explain the factor of feedback, chunk by chunk."""
     chunks = tuple(_explain_chunk_share(chunk, stored) for chunk, stored in factor.shares)
     if not factor.own:
-        return Explanation(factor.value, "weight that feedback gives, sum of:", chunks)
+        return Explanation(factor.value, "feedback_weight, sum of:", chunks)
     addition = "addition, sum of:" if chunks else "addition: none, from no chunk of the feedback"
     details = (
         Explanation(factor.keep, factor.keep_name),
@@ -242,12 +165,11 @@ def _explain_repetition(weighting: QueryWeighting, qtf: int) -> Explanation:
         return Explanation(qtf, "qtf, occurrences in the query")
     details = (Explanation(qtf, "qtf, occurrences in the query"), Explanation(weighting.k3, "k3"))
     value = float(weighting.term_weights(qtf))
-    return Explanation(value, "saturated qtf, qtf * (k3 + 1) / (qtf + k3) from:", details)
+    return Explanation(value, "qtf, saturated: qtf * (k3 + 1) / (qtf + k3) from:", details)
 
 
 def explain_idf(query: QueryFacts, at: int) -> Explanation:
     """Explain the IDF by the branch of its formula that applies."""
-    check_budget()
     weighting, corpus = query.weighting, query.corpus
     known = _explain_df(query, at)
     of_bigrams = is_bigram(query.terms.terms[at])
@@ -282,7 +204,7 @@ def _explain_df(query: QueryFacts, at: int) -> Explanation:
     return Explanation(informed, what, (weight, Explanation(num_chunks, "N, chunks")))
 
 
-def _explain_document_weight(chunk: ChunkFacts, term: str, id_: int, stored: float) -> Explanation:
+def explain_document_weight(chunk: ChunkFacts, term: str, id_: int, stored: float) -> Explanation:
     """Explain a stored weight by the formula of its form."""
     weighting = chunk.weighting
     formula = WEIGHTINGS[weighting.form].formula

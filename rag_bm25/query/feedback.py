@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, TypeAlias
 
-from rag_bm25.definitions import Between, check_fields
+from rag_bm25.definitions import FINITE, Between, check_fields
 from rag_bm25.documents.checks import check_ids
 from rag_bm25.errors import InputError
 
@@ -29,8 +29,8 @@ Marked: TypeAlias = Annotated[Sequence[str], Between(0, 1_000)]
 """Ids of chunks that users marked, in the searched namespaces."""
 
 FbDocs: TypeAlias = Annotated[int, Between(1, 1_000)]
-FbTerms: TypeAlias = Annotated[int, Between(0, 1_000_000)]
-MinDf: TypeAlias = Annotated[int, Between(1, 1_000_000_000)]
+FbTerms: TypeAlias = Annotated[int, Between(0, FINITE.high)]
+MinDf: TypeAlias = Annotated[int, Between(1, FINITE.high)]
 MaxDf: TypeAlias = Annotated[float, Between(0, 1, above=True)]
 Factor: TypeAlias = Annotated[float, Between(0, MAX_FACTOR)]
 

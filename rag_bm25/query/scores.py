@@ -9,8 +9,17 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from rag_bm25.query.explanation import Explanation, contribution, explain, explain_idf, explain_product, why_zero
-from rag_bm25.vectors.terms import is_bigram, is_word_bigram, term_text
+from rag_bm25.budget import check_budget
+from rag_bm25.query.explanation import (
+    Explanation,
+    explain_document_weight,
+    explain_factors,
+    explain_idf,
+    explain_product,
+    format_value,
+)
+from rag_bm25.query.min_should_match import required_words
+from rag_bm25.vectors.terms import is_bigram, is_word_bigram, term_name, term_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -45,8 +54,12 @@ class TermScore:
         Chunks with the term, among those that count for the statistics.
     idf : float
         The IDF by the formula of the search; 0.0 if `df` is 0.
+    factors : dict of str to float
+        What the IDF is multiplied by, by name: ``"qtf"``, which `k3` saturates, and, where they apply, ``"boost"``,
+        ``"bigram_weight"``, ``"word_bigram_weight"``, ``"latin_weight"``, ``"synonym_weight"``, ``"similarity"`` of a
+        near spelling, ``"share"`` of an addition, ``"feedback"`` or ``"feedback_weight"``.
     query_weight : float
-        Weight in the query: the IDF times repetition, boosts and other factors, >= 0.
+        Weight in the query, the product of `idf` and all `factors`, >= 0.
     weight : float
         Weight in the chunk, as it is stored, >= 0; 0.0 if the chunk does not have the term.
     source : str
@@ -62,6 +75,7 @@ class TermScore:
     qtf: int
     df: int
     idf: float
+    factors: Mapping[str, float]
     query_weight: float
     weight: float
     source: str = ""
@@ -106,7 +120,7 @@ class Placement:
 class ScoreExplanation(Explanation):
     """The score of a chunk for a query, and the numbers that it is made of.
 
-    As text, it is a table with a line for each term; :meth:`tree` has each formula with its numbers.
+    As text, it is a table with a line for each term; :attr:`tree` has each formula with its numbers.
 
     Parameters
     ----------
@@ -173,7 +187,8 @@ class ScoreExplanation(Explanation):
         Returns
         -------
         str
-            The columns are the term, its contribution, tf, df, IDF, its weight in the query and in the chunk.
+            The columns are the term, its contribution, tf, df, IDF, its weight in the query and in the chunk, and what
+            else there is: the factors other than 1 that make the query weight of the IDF, such as ``x2 latin_weight``.
         """
         title = f"{self.id!r} for {_cut(repr(self.query), MAX_QUERY_CELLS)}"
         rows = [_cells_of(term) for term in self.terms]
@@ -213,7 +228,9 @@ class ScoreExplanation(Explanation):
 
     def _remarks(self) -> list[str]:
         """Return the lines below the table."""
-        lines = [f"N = {self.num_chunks:,} chunks; score = query weight * chunk weight"] if self.terms else []
+        lines = []
+        if self.terms:
+            lines.append(f"N = {self.num_chunks:,} chunks; score = query * chunk; query = IDF * factors (x)")
         if self.stop_words:
             lines.append(f"stop words, which the analyzer leaves out: {', '.join(self.stop_words)}")
         if self.reason:
@@ -246,7 +263,7 @@ def with_factors(explained: ScoreExplanation, factors: Sequence[Explanation]) ->
 
 
 def with_placement(explained: ScoreExplanation, placement: Placement) -> ScoreExplanation:
-    """Add to an explained score what was made of the hit."""
+    """Add reranking, grouping and rank to an explanation."""
     if not placement.reranker or explained.value <= 0:
         return replace(explained, placement=placement)
     details, name = (_tree_of(explained),), placement.reranker
@@ -276,43 +293,109 @@ def _tree_of(explained: ScoreExplanation) -> Explanation:
 
 
 def explain_score(query: QueryFacts, chunk: ChunkFacts, namespace: str) -> ScoreExplanation:
-    """Explain the score of one chunk for one query, as Milvus computes it."""
-    tree = explain(query, chunk)
-    terms = [_score_term(query, chunk, at) for at in range(len(query.terms.terms))]
+    """Explain the score of one chunk for one query, as Milvus computes it, or the reason why it is 0."""
+    explained = [_explain_term(query, chunk, at) for at in range(len(query.terms.terms))]
+    score = sum(term.contribution for term, _ in explained)
+    explained.sort(key=lambda pair: -pair[0].contribution)
+    stop_words = [Explanation(0.0, f"{word!r} is a stop word: the analyzer leaves it out") for word in query.stop_words]
+    what = f"score of chunk {chunk.id!r} for the query {query.text!r}"
+    rounded = "" if query.tolerance is None else f", which the search gives to within {query.tolerance:.1%}"
+    ending = f"{rounded}, sum of:"
+    if reason := _why_zero(query, chunk, score):
+        ending = f": {'left out' if score > 0 else 'not found'}, since {reason}"
     return ScoreExplanation(
-        tree.value,
-        tree.description,
-        tree.details,
+        0.0 if reason else score,
+        what + ending,
+        (*(tree for _, tree in explained), *stop_words),
         query=query.text,
         id=chunk.id,
         namespace=namespace,
         num_chunks=query.corpus.num_chunks,
         length=chunk.text.length,
         length_unit=chunk.length_unit,
-        terms=tuple(sorted(terms, key=lambda term: -term.contribution)),
+        terms=tuple(term for term, _ in explained),
         stop_words=tuple(query.stop_words),
-        reason=why_zero(query, chunk, sum(term.contribution for term in terms)),
+        reason=reason,
     )
 
 
-def _score_term(query: QueryFacts, chunk: ChunkFacts, at: int) -> TermScore:
+def _explain_term(query: QueryFacts, chunk: ChunkFacts, at: int) -> tuple[TermScore, Explanation]:
+    """Collect the facts of a term, and make the tree of them."""
+    check_budget()
+    key, id_ = query.terms.terms[at], int(query.terms.ids[at])
+    factors = explain_factors(query, at)
+    idf = explain_idf(query, at) if query.terms.df[at] else Explanation(0.0, "0 for unknown terms")
+    term = _score_term(query, chunk, at, factors, idf.value)
+    name = f"{term_name(key)} ({term.source})" if term.source else term_name(key)
+    if not term.weight:
+        return term, Explanation(0.0, f"{name} {_why_no_weight(query, chunk, at)}")
+    weights = (
+        Explanation(term.query_weight, "query weight, product of:", (*factors, idf)),
+        explain_document_weight(chunk, key, id_, term.weight),
+    )
+    return term, Explanation(term.contribution, f"{name}, product of:", weights)
+
+
+def _score_term(query: QueryFacts, chunk: ChunkFacts, at: int, factors: Sequence[Explanation], idf: float) -> TermScore:
     terms = query.terms
-    term, df = terms.terms[at], int(terms.df[at])
+    term, df, query_weight = terms.terms[at], int(terms.df[at]), float(np.float32(terms.weights[at]))
     weight = chunk.vector.get(int(terms.ids[at])) if df else 0.0
     counts = {"text": chunk.text, **chunk.fields}
     tf = {name: count for name, counted in counts.items() if weight and (count := counted.tf.get(term, 0))}
     return TermScore(
         term_text(term),
         "word" if not is_bigram(term) else "word bigram" if is_word_bigram(term) else "bigram",
-        contribution(query, chunk, at) if df else 0.0,
+        query_weight * weight,
         sum(tf.values()),
         int(terms.qtf[at]),
         df,
-        explain_idf(query, at).value if df else 0.0,
-        float(np.float32(terms.weights[at])),
+        idf,
+        {factor.description.partition(",")[0]: factor.value for factor in factors},
+        query_weight,
         weight,
         terms.sources[at].reason,
         tf if chunk.fields else {},
+    )
+
+
+# Zeros
+
+
+def _why_zero(query: QueryFacts, chunk: ChunkFacts, score: float) -> str:
+    """Say why a search does not find a chunk with this sum of contributions; "" if it does."""
+    if score > 0:
+        return query.unmet or _missing_words(query, chunk)
+    if any(_is_uncounted(query, chunk, at) for at in range(len(query.terms.terms))):
+        return "no chunk that the statistics count has a word that it shares with the query"
+    return "no term of the query is in the chunk" if len(query.terms.terms) else "the query has no terms"
+
+
+def _why_no_weight(query: QueryFacts, chunk: ChunkFacts, at: int) -> str:
+    """Say why a term has no weight in a chunk."""
+    if _is_uncounted(query, chunk, at):
+        return "has no weight: no chunk that the statistics count has it"
+    if df := int(query.terms.df[at]):
+        return f"is not in the chunk; df = {df:,} of N = {query.corpus.num_chunks:,} chunks have it"
+    return "is unknown: no chunk has it"
+
+
+def _is_uncounted(query: QueryFacts, chunk: ChunkFacts, at: int) -> bool:
+    """Return whether the chunk has a term, and no chunk that the statistics count."""
+    return int(query.terms.df[at]) == 0 and chunk.has(query.terms.terms[at])
+
+
+def _missing_words(query: QueryFacts, chunk: ChunkFacts) -> str:
+    """Say why `min_should_match` leaves a chunk out; "" if it does not."""
+    if query.min_should_match is None:
+        return ""
+    words, had = query.terms.words, query.terms.words_had_by(chunk.vector)
+    wanted = required_words(query.min_should_match, len(words))
+    if len(had) >= wanted:
+        return ""
+    missing = ", ".join(map(repr, sorted(words - had)))
+    return (
+        f"it has {len(had)} of the {len(words)} words of the query, not {missing}, and min_should_match "
+        f"{query.min_should_match!r} asks for {wanted}"
     )
 
 
@@ -327,8 +410,11 @@ def _cells_of(term: TermScore) -> tuple[str, ...]:
 
 
 def _note(term: TermScore) -> str:
-    """Return what the columns do not say of a term."""
-    notes: list[str] = [] if term.channel == "word" else [term.channel]
+    """Return the factors of the query weight other than 1, and what else the columns do not say of a term."""
+    factors = {name: value for name, value in term.factors.items() if value != 1}
+    notes = [" ".join(f"x{format_value(value)} {name}" for name, value in factors.items())] if factors else []
+    weight_name = f"{term.channel.replace(' ', '_')}_weight"
+    notes += [] if term.channel == "word" or weight_name in factors else [term.channel]
     notes += [term.source] if term.source else []
     notes += ["unknown"] if not term.df else []
     notes += [", ".join(f"{name} {tf:,}" for name, tf in term.fields.items())] if term.fields else []

@@ -100,6 +100,10 @@ class MemoryStore:
         return lock
 
     @property
+    def late_seconds(self) -> float:
+        return 0.0
+
+    @property
     def writes_of_others(self) -> int:
         return self.collections.log_writes - self._own_log_writes
 

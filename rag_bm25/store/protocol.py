@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from rag_bm25.errors import StoreError
 from rag_bm25.store.rows import ALL_CHUNKS, Scope
 
 if TYPE_CHECKING:
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
     from rag_bm25.store.rows import ChunkRow, DenseField, KeyRange, LogRow, Match, SearchArm
     from rag_bm25.store.storage import StorageInfo
     from rag_bm25.vectors.sparse import SparseVector
+
+
+class AmbiguousWriteError(StoreError):
+    """A write was given up without an answer: a server may still carry it out."""
 
 
 class WriteLock(Protocol):
@@ -105,6 +110,11 @@ class Store(LogStore, Protocol):
         Shared by all stores of this process on one embedded engine, so that an intent found under it has no living
         writer. On a server each store has its own.
         """
+        ...
+
+    @property
+    def late_seconds(self) -> float:
+        """Seconds from its call during which a write may take place after an ``AmbiguousWriteError``; 0 without any."""
         ...
 
     @property

@@ -25,8 +25,6 @@ from rag_bm25.evaluation import load_beir, measure, search_queries
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rag_bm25 import Explanation
-
 CORPUS = Path(__file__).resolve().parent / "corpus"
 QUESTIONS = {
     "Chinese": "固件升级提示校验错误 0x17",
@@ -79,18 +77,12 @@ def answer(index: BM25Index, language: str, question: str) -> None:
 
 
 def explain(index: BM25Index, question: str) -> None:
-    """Show the contribution of each term to the top hit, and the details of the largest one."""
+    """Show what each term contributes to the top hit, and the formulas of the first one."""
     (best,) = index.search(question, k=1)
-    tree = index.explain(question, best.id)
+    explained = index.explain(question, best.id)
     heading(f"Why {best.score:.4f} for {best.id}?")
-    for term in tree.details:
-        print(f"{term.value:7.4f}  {term.description.removesuffix(', product of:')}")
-    print(dim("\n".join(f"  {line}" for line in str(heaviest(tree)).splitlines())))
-
-
-def heaviest(tree: Explanation) -> Explanation:
-    """Return the term with the largest contribution."""
-    return max(tree.details, key=lambda term: term.value)
+    print(explained)
+    print(dim(explained.details[0].tree))
 
 
 def evaluate(index: BM25Index) -> None:

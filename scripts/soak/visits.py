@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from rag_bm25 import BM25Index, Chunk, IndexConfig, Progress
+from rag_bm25 import BM25Index, Chunk, IndexConfig, Progress, Query, QueryWeighting
 from soak.model import NAMESPACES, PARTS, Model, Write, chunk_id, namespace_of
 from soak.processes import memory
 from soak.texts import rare_word
@@ -273,7 +273,7 @@ class _Checks:
                 continue  # it has no terms
             # All versions that the chunk ever had begin so, and the search completes only some dozen words.
             prefix = rare_word(number, version)[: None if version > COMPLETIONS else -len(str(version))]
-            hits = self.index.search(f"{prefix}*", k=HITS, namespace=namespace_of(number), syntax=True)
+            hits = self.index.search(Query.parse(f"{prefix}*"), k=HITS, namespace=namespace_of(number))
             if id_ not in [hit.id for hit in hits]:
                 self._fault(f"search for {prefix}*: {[hit.id for hit in hits]}, expected {id_}")
 
@@ -286,7 +286,7 @@ class _Checks:
             terms = {token: tokens.count(token) for token in dict.fromkeys(tokens)}
             df = told.df.get(namespace, {})
             if 0 < max((df.get(told.ids.get(term) or 0, 0) for term in terms), default=0) <= MOST_POSTINGS:
-                hits = self.index.search(query, k=HITS, namespace=namespace, idf="lucene")
+                hits = self.index.search(query, k=HITS, namespace=namespace, weighting=QueryWeighting(idf="lucene"))
                 questions.append(Question(query, namespace, terms, [(hit.id, hit.score) for hit in hits]))
             if len(questions) == QUESTIONS:
                 break

@@ -16,6 +16,8 @@ from rag_bm25 import BM25Index, ConfigMismatchError, FilterError, FormatError, I
 from rag_bm25.adapters import AdoptedEncoder, BM25Encoder, adopt
 from rag_bm25.adapters.encoder import document_encoding
 from rag_bm25.errors import InputError, ParameterError
+from rag_bm25.query.expansion import QueryExpansion
+from rag_bm25.query.spelling import Fuzzy
 from rag_bm25.statistics.log.settings import ConfigRow
 from rag_bm25.statistics.portable import read_statistics
 from rag_bm25.vectors.sparse import SparseVector
@@ -41,6 +43,9 @@ class Source:
     def check_field(self, parameter: str, field: str, datatype: str) -> None:
         if (field, datatype) not in [("text", "VARCHAR"), ("body", "VARCHAR"), ("sparse", "SPARSE_FLOAT_VECTOR")]:
             raise ParameterError(f"{parameter} must be a {datatype} field, got {field!r}")
+
+    def require_sparse_field(self) -> None:
+        """The real one does."""
 
     def count(self, filter: str = "") -> int:
         return sum(map(len, self.texts("text", filter)))
@@ -356,6 +361,33 @@ def test_a_lost_callable_is_named(foreign: Foreign, config: IndexConfig) -> None
     adopted(config)
     with pytest.raises(ConfigMismatchError, match=r"the analyzer support\.reference\.split: pass that callable"):
         adopted()
+
+
+def test_a_callable_may_be_given_without_a_config(foreign: Foreign, config: IndexConfig) -> None:
+    given = adopted(config)
+    assert adopted(analyzer=split).num_chunks == 4
+    reader = AdoptedEncoder.open("x.db", "X", analyzer=split)
+    assert (reader.config, reader.encode_queries(QUERIES)) == (config, given.encode_queries(QUERIES))
+    with pytest.raises(ParameterError, match="analyzer must be left out beside a config"):
+        adopted(config, analyzer=split)
+
+
+def test_the_figures_need_no_callable(foreign: Foreign, config: IndexConfig) -> None:
+    figures = adopted(config).stats()
+    reader = AdoptedEncoder.open("x.db", "X")
+    assert reader.stats() == figures
+    for encode in (reader.encode_queries, reader.encode_documents):
+        with pytest.raises(ConfigMismatchError, match=r"the analyzer support\.reference\.split: pass that callable"):
+            encode(["fig"])
+
+
+def test_what_was_opened_reads_the_vocabulary_for_near_spellings(foreign: Foreign, config: IndexConfig) -> None:
+    pytest.importorskip("rapidfuzz", reason='needs rag-bm25[fuzzy]: pip install "rag-bm25[fuzzy]"')
+    adopted(config)
+    fuzzy = QueryExpansion(fuzzy=Fuzzy())
+    found = opened(config).encode_queries(["cherri"], expansion=fuzzy)
+    assert found == BM25Encoder(config).fit(TEXTS).encode_queries(["cherri"], expansion=fuzzy)
+    assert len(found[0]) == 1
 
 
 def test_readers_notice_when_it_is_adopted_with_other_parameters(foreign: Foreign, config: IndexConfig) -> None:

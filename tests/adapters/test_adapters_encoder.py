@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -9,9 +10,14 @@ from support.memory_store import MemoryStore
 from support.reference import Corpus, split, words_and_bigrams
 from support.strategies import texts
 
-from rag_bm25 import BM25Index, ConfigMismatchError, IndexConfig, InputError, ParameterError
+from rag_bm25 import BM25Index, ConfigMismatchError, FieldWeight, IndexConfig, InputError, ParameterError
 from rag_bm25.adapters import BM25Encoder
 from rag_bm25.adapters.encoder import document_encoding
+from rag_bm25.query.expansion import QueryExpansion
+from rag_bm25.query.query import Query
+from rag_bm25.query.spelling import Fuzzy
+from rag_bm25.query.synonyms import Synonyms
+from rag_bm25.weighting.query import QueryWeighting
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,6 +42,64 @@ def test_scores_as_the_index_does(encoder: BM25Encoder, filled: BM25Index) -> No
     for query, vector in zip(QUERIES, encoder.encode_queries(QUERIES), strict=True):
         for hit in filled.search(query):
             assert vector.dot(chunks[hit.text]) == pytest.approx(hit.score, rel=1e-6)
+
+
+OPTIONS: list[dict[str, Any]] = [
+    {},
+    {"weighting": QueryWeighting("lucene", k3=2.0)},
+    {"expansion": QueryExpansion(synonyms=Synonyms.parse("fig, apple"))},
+    {"expansion": QueryExpansion(fuzzy=Fuzzy(max_edits=1))},
+]
+
+
+def of_index(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the same options as the index has them, the weights one by one."""
+    others = {name: value for name, value in options.items() if name != "weighting"}
+    return {**others, **asdict(options["weighting"])} if "weighting" in options else others
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=["none", "weighting", "synonyms", "near spellings"])
+@pytest.mark.parametrize("query", ["apple fig apple", "appl cherry", Query.parse("app* fig^2"), {"fig": 3.0}])
+def test_options_weigh_as_in_the_index(
+    encoder: BM25Encoder, filled: BM25Index, query: Any, options: dict[str, Any]
+) -> None:
+    if "fuzzy" in str(options):
+        pytest.importorskip("rapidfuzz", reason='needs rag-bm25[fuzzy]: pip install "rag-bm25[fuzzy]"')
+    assert encoder.encode_queries([query], **options) == filled.encode_queries([query], **of_index(options))
+
+
+@pytest.mark.parametrize("options", OPTIONS[:3], ids=["none", "weighting", "synonyms"])
+def test_explains_the_score_as_the_index_does(encoder: BM25Encoder, filled: BM25Index, options: dict[str, Any]) -> None:
+    for chunk in filled.chunks():
+        explained = encoder.explain("apple fig", chunk.text, **options)
+        expected = filled.explain("apple fig", chunk.id, **of_index(options))
+        assert (explained.value, explained.terms) == (expected.value, expected.terms)
+        assert (explained.reason, explained.length) == (expected.reason, expected.length)
+        (query,), (vector,) = encoder.encode_queries(["apple fig"], **options), encoder.encode_documents([chunk.text])
+        assert explained.value == pytest.approx(query.dot(vector), rel=1e-6)
+
+
+def test_explains_fields_and_stop_words() -> None:
+    config = IndexConfig(20, fields={"title": FieldWeight(chunk_size=5)})
+    encoder = BM25Encoder(config).fit(["apple pie", "fig"], [{"title": "fruit"}, None])
+    explained = encoder.explain("what is fruit", "apple pie", {"title": "fruit"})
+    assert [(term.term, term.fields) for term in explained.terms] == [("fruit", {"title": 1})]
+    assert explained.stop_words == ("what", "is")
+
+
+def test_a_saved_one_may_be_given_its_callable(encoder: BM25Encoder, tmp_path: Path) -> None:
+    encoder.save(tmp_path / "file")
+    loaded = BM25Encoder.load(tmp_path / "file", analyzer=split)
+    assert (loaded.config, loaded.encode_queries(QUERIES)) == (encoder.config, encoder.encode_queries(QUERIES))
+    with pytest.raises(ConfigMismatchError, match="pass that callable as analyzer"):
+        BM25Encoder.load(tmp_path / "file").learn(["fig"])
+
+
+def test_conditions_are_no_vector(encoder: BM25Encoder) -> None:
+    query = Query.parse("+apple fig")
+    for call in (lambda: encoder.encode_queries([query]), lambda: encoder.explain(query, "apple")):
+        with pytest.raises(ParameterError, match="must, must_not and phrases are not supported here"):
+            call()
 
 
 def test_fitting_again_keeps_the_old_counts_until_all_is_learned() -> None:

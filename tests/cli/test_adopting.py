@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -54,6 +55,9 @@ class Source:
         pass
 
     def check_field(self, *_: str) -> None:
+        pass
+
+    def require_sparse_field(self) -> None:
         pass
 
     def count(self, filter: str) -> int:
@@ -144,6 +148,18 @@ def test_parameters_are_remembered_and_must_stay(milvus: Milvus) -> None:
     result = run("theirs", "--chunk-size", 41)
     assert (result.exit_code, result.stdout) == (1, "")
     assert "chunk_size: stored 40, given 41" in result.stderr
+
+
+def test_the_analyzer_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "their_tokens.py").write_text("def tokens(text):\n    return text.split()\n", encoding="utf-8")
+    monkeypatch.setattr("sys.path", list(sys.path))
+    named = ("--analyzer", "their_tokens:tokens")
+    first = run_json("theirs", "--chunk-size", 40, "--set", "length_unit=terms", *named)
+    assert run_json("theirs", *named)["num_terms"] == first["num_terms"]
+    assert run_json("theirs", "--chunk-size", 40, *named)["num_terms"] == first["num_terms"]
+    refused = run("theirs")
+    assert (refused.exit_code, refused.stdout) == (1, "")
+    assert "the index was made with the analyzer their_tokens.tokens: pass that callable" in refused.stderr
 
 
 def test_vectors_are_checked() -> None:

@@ -8,7 +8,7 @@ import pytest
 from support.memory_store import MemoryStore
 from support.reference import BM25, Corpus, words_and_bigrams
 
-from rag_bm25 import BM25Index, IndexConfig
+from rag_bm25 import BM25Index, IndexConfig, QueryWeighting
 from rag_bm25.vectors.terms import is_bigram
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def test_both_channels_are_stored_and_searched(filled: BM25Index, opened: Callab
     filled.close()
     reader = BM25Index.from_store(opened(), read_only=True)
     assert scores(reader) == pytest.approx(scores(expected), rel=1e-5)
-    assert reader.search("动合", bigram_weight=0) == []
+    assert reader.search("动合", weighting=QueryWeighting(bigram_weight=0)) == []
     assert reader.verify().ok
 
 

@@ -105,16 +105,20 @@ class Others:
             if self.uri.endswith(".db") and not self.socket:
                 release(self.uri)
 
-    def create(self, client: Any, key: str = "INT64", *, auto_id: bool = False, nullable: bool = False) -> None:
+    def create(
+        self, client: Any, key: str = "INT64", *, auto_id: bool = False, nullable: bool = False, sparse: bool = True
+    ) -> None:
         from pymilvus import DataType
 
         schema = client.create_schema(auto_id=auto_id, enable_dynamic_field=True)
         schema.add_field("key", DataType[key], is_primary=True, **({"max_length": 512} if key == "VARCHAR" else {}))
         schema.add_field("text", DataType.VARCHAR, max_length=65535, **({"nullable": True} if nullable else {}))
-        schema.add_field("weights", DataType.SPARSE_FLOAT_VECTOR)
+        if sparse:
+            schema.add_field("weights", DataType.SPARSE_FLOAT_VECTOR)
         schema.add_field("dense", DataType.FLOAT_VECTOR, dim=2)
         indexes = client.prepare_index_params()
-        indexes.add_index("weights", index_type="SPARSE_INVERTED_INDEX", metric_type="IP")
+        if sparse:
+            indexes.add_index("weights", index_type="SPARSE_INVERTED_INDEX", metric_type="IP")
         indexes.add_index("dense", index_type="FLAT", metric_type="L2")
         client.create_collection(self.name, schema=schema, index_params=indexes)
 
@@ -296,6 +300,14 @@ class TestRefusals:
             ParameterError, match=r"vector_field must be a SPARSE_FLOAT_VECTOR .*\(weights\), got 'dense'"
         ):
             others.adopt(vector_field="dense")
+        with others.client() as client:
+            assert f"{others.name}_bm25" not in client.list_collections()
+
+    def test_a_collection_without_sparse_vectors(self, others: Others) -> None:
+        with others.client() as client:
+            others.create(client, sparse=False)
+        with pytest.raises(ParameterError, match=r"has no SPARSE_FLOAT_VECTOR field.*: add one .* BM25Index\.add"):
+            others.adopt()
         with others.client() as client:
             assert f"{others.name}_bm25" not in client.list_collections()
 

@@ -18,7 +18,15 @@ from support import engines
 from support.memory_store import MemoryStore
 from typer.testing import CliRunner
 
-from rag_bm25 import AnalyzerConfig, BM25Index, FieldWeight, FormatError, IndexConfig, ParameterError
+from rag_bm25 import (
+    AnalyzerConfig,
+    BM25Index,
+    ConfigMismatchError,
+    FieldWeight,
+    FormatError,
+    IndexConfig,
+    ParameterError,
+)
 from rag_bm25.cli.app import app
 from rag_bm25.index.maintenance.former import FormerIndex, is_former
 from rag_bm25.ingestion import reindex
@@ -170,8 +178,9 @@ def test_settings_that_this_version_does_not_have_are_told() -> None:
 
 def test_the_name_of_a_callable_is_told_as_it_must_be_given_anew() -> None:
     source = FormerIndex(former(MemoryStore(), analyzer={"settings": {"analyzer": "callable", "name": "mine.tok"}}))
-    assert source.left_out == ["analyzer"]
-    assert source.config.analyzer == AnalyzerConfig()
+    assert (source.left_out, repr(source.config.analyzer)) == ([], "mine.tok")
+    with pytest.raises(ConfigMismatchError, match=r"the analyzer mine\.tok: pass that callable as analyzer"):
+        BM25Index.open(":memory:", "docs", config=source.config)
 
 
 def test_parameters_that_cannot_be_read_must_be_given() -> None:

@@ -8,7 +8,18 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from support.reference import split
 
-from rag_bm25 import BM25Index, Decay, Fragment, Highlighting, IndexConfig, ParameterError, ValueBoost
+from rag_bm25 import (
+    MMR,
+    BM25Index,
+    Decay,
+    Fragment,
+    Grouping,
+    Highlighting,
+    IndexConfig,
+    NearDuplicates,
+    ParameterError,
+    ValueBoost,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -18,7 +29,6 @@ if TYPE_CHECKING:
 
 CONFIG = IndexConfig(chunk_size=12, analyzer=split, idf="lucene", dense_dim=2)
 PAGES = ['say "hi"', "法律", 7, True]
-OPTIONS: dict[str, Any] = {"group_by": "page"}
 
 
 def chunks() -> Iterator[tuple[str, str, dict[str, Any], list[float]]]:
@@ -59,20 +69,21 @@ def ids(hits: Sequence[Hit]) -> list[str]:
 
 @pytest.mark.parametrize(("k", "size"), [(1, 1), (1, 2), (2, 3), (5, 1), (5, 30), (9, 2)])
 def test_groups(index: BM25Index, k: int, size: int) -> None:
-    assert ids(index.search("fig", k, group_size=size, **OPTIONS)) == grouped(index.search("fig", 999), k, size)
+    group = Grouping("page", size)
+    assert ids(index.search("fig", k, group=group)) == grouped(index.search("fig", 999), k, size)
     scope: dict[str, Any] = {"filter": {"year": {"$gte": 60}}}
     expected = grouped(index.search("fig", 999, **scope), k, size)
-    assert ids(index.search("fig", k, group_size=size, **scope, **OPTIONS)) == expected
-    different: dict[str, Any] = {"near_duplicates": 1.0}
+    assert ids(index.search("fig", k, **scope, group=group)) == expected
+    different: dict[str, Any] = {"diversity": NearDuplicates(1.0)}
     expected = grouped(index.search("fig", 999, **different), k, size)
-    assert ids(index.search("fig", k, group_size=size, **different, **OPTIONS)) == expected
+    assert ids(index.search("fig", k, **different, group=group)) == expected
     hybrid = index.search_hybrid("fig", [1.0, 0.0], 999, sparse_k=200, dense_k=200)
-    found = index.search_hybrid("fig", [1.0, 0.0], k, sparse_k=200, dense_k=200, group_size=size, **OPTIONS)
+    found = index.search_hybrid("fig", [1.0, 0.0], k, sparse_k=200, dense_k=200, group=group)
     assert ids(found) == grouped(hybrid, k, size)
 
 
 def test_few_candidates_of_a_hybrid_search_become_more(index: BM25Index) -> None:
-    found = index.search_hybrid("fig", [1.0, 0.0], 5, sparse_k=5, dense_k=5, **OPTIONS)
+    found = index.search_hybrid("fig", [1.0, 0.0], 5, sparse_k=5, dense_k=5, group=Grouping("page"))
     assert len({name(hit) for hit in found}) == 5
 
 
@@ -88,12 +99,12 @@ def test_boosts(index: BM25Index) -> None:
 
 
 def test_near_duplicates_and_hits_that_differ(index: BM25Index) -> None:
-    found = ids(index.search("fig", 60, near_duplicates=1.0))
+    found = ids(index.search("fig", 60, diversity=NearDuplicates(1.0)))
     texts = [chunk.text for chunk in index.get(found)]
     assert len(texts) == len(set(texts)) > 50  # others differ by one plum of thirty
-    assert ids(index.search("fig", 5, mmr=1)) == ids(index.search("fig", 5))
-    assert ids(index.search("fig", 2, mmr=0.1)) != ids(index.search("fig", 2))
-    assert len(index.search_hybrid("fig", [1.0, 0.0], 4, mmr=0.3)) == 4
+    assert ids(index.search("fig", 5, diversity=MMR(1))) == ids(index.search("fig", 5))
+    assert ids(index.search("fig", 2, diversity=MMR(0.1))) != ids(index.search("fig", 2))
+    assert len(index.search_hybrid("fig", [1.0, 0.0], 4, diversity=MMR(0.3))) == 4
 
 
 def test_neighbours(index: BM25Index) -> None:
@@ -135,7 +146,7 @@ def test_more_like_this_is_a_search_for_the_vector_of_the_chunk(index: BM25Index
     assert index.more_like_this("alone", 3, max_terms=1)
     (one,) = index.more_like_this("text#40", 1, max_terms=1)
     assert one.score < found[0].score
-    assert len(index.more_like_this("text#40", 5, **OPTIONS)) == 5
+    assert len(index.more_like_this("text#40", 5, group=Grouping("page"))) == 5
 
 
 def test_highlights_mark_the_terms_of_the_query_in_each_hit(index: BM25Index) -> None:
@@ -145,7 +156,7 @@ def test_highlights_mark_the_terms_of_the_query_in_each_hit(index: BM25Index) ->
             for one in hit.highlights:
                 assert one.text == hit.text[one.start : one.end]
                 assert {hit.text[start:end] for start, end in one.marks} <= {"fig", "lonely", "plum"}
-    (alone,) = index.search("lonely", 1, highlight=True, expand="neighbors", group_by="page")
+    (alone,) = index.search("lonely", 1, highlight=True, group=Grouping("page"), context="neighbors")
     weight = index.term_statistics(["lonely"])[0].idf
     assert alone.highlights == (Fragment("fig fig lonely", 0, 14, pytest.approx(weight), ((8, 14),)),)
     (both,) = index.search_hybrid("lonely", [0.0, 1.0], 1, highlight=True)
@@ -167,7 +178,7 @@ def test_values_that_an_engine_cannot_compare_with_are_group_keys_and_sources(op
         places = [{"page": f"Chapter\r{at % 3}", "source": "a\rb", "start_index": 10 * at} for at in range(90)]
         texts = [f"fig{' plum' * at}" for at in range(90)]
         index.add(texts, ids=[f"{at:02}" for at in range(90)], metadatas=places, embeddings=[[1.0, 0.0]] * 90)
-        found = index.search("fig", 3, group_by="page", group_size=20)
+        found = index.search("fig", 3, group=Grouping("page", size=20))
         assert ids(found) == [f"{at:02}" for first in range(3) for at in range(first, 60, 3)]
         passage = index.neighbors(found[0], 1, 1)
         assert [chunk.id for chunk in passage.chunks] == ["00", "01"]

@@ -11,13 +11,16 @@ import pytest
 from support.reference import split
 
 from rag_bm25 import (
+    MMR,
     RRF,
     BM25Index,
     ChunkNotFoundError,
     ConfigMismatchError,
     FunctionBoost,
+    Grouping,
     IndexConfig,
     InputError,
+    NearDuplicates,
     ParameterError,
     Query,
     StoreError,
@@ -308,10 +311,10 @@ def by_id(_query: str, hits: Sequence[Hit]) -> list[float]:
 BOOSTS = [FunctionBoost(number_of, 0.5)]
 PLACED: dict[str, dict[str, Any]] = {
     "reranked": {"rerank": by_id, "candidates": 4},
-    "reranked and grouped": {"rerank": by_id, "boosts": BOOSTS, "group_by": "kind", "group_score": "sum"},
-    "grouped": {"group_by": "kind", "boosts": BOOSTS},
-    "without near duplicates": {"near_duplicates": 0.9},
-    "chosen": {"mmr": 0.5},
+    "reranked and grouped": {"rerank": by_id, "boosts": BOOSTS, "group": Grouping("kind", score="sum")},
+    "grouped": {"group": Grouping("kind"), "boosts": BOOSTS},
+    "without near duplicates": {"diversity": NearDuplicates(0.9)},
+    "chosen": {"diversity": MMR(0.5)},
 }
 
 
@@ -447,7 +450,7 @@ def test_wrong_queries_are_refused(index: BM25Index) -> None:
     for name, limit in (("k", 0), ("sparse_k", 0), ("dense_k", 20_000)):
         with pytest.raises(ParameterError, match=rf"^{name} must be an int in 1..16384, got {limit}"):
             index.search_hybrid("apple", QUERY, **{name: limit})  # type: ignore[arg-type]
-    with pytest.raises(ParameterError, match=r"fusion must be RRF\(...\), Weighted\(...\) or None, got 'weighted'"):
+    with pytest.raises(ParameterError, match="fusion must be a Weighted or an RRF, got 'weighted'"):
         index.search_hybrid("apple", QUERY, fusion="weighted")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="unexpected keyword argument 'idff'"):
         index.search_hybrid("apple", QUERY, idff="lucene")  # type: ignore[call-arg]
@@ -467,10 +470,10 @@ def test_an_index_without_dense_vectors_says_so(opened: Callable[..., Store]) ->
 @pytest.mark.parametrize(
     ("fusion", "arguments", "message"),
     [
-        (RRF, {"k": 0}, r"k of RRF must be a number in \(0, 16384\), got 0"),
-        (RRF, {"k": 16384}, r"k of RRF must be a number in \(0, 16384\), got 16384"),
-        (Weighted, {"sparse": -1}, "weight 'sparse' must be a finite number >= 0, got -1"),
-        (Weighted, {"dense": True}, "weight 'dense' must be a finite number >= 0, got True"),
+        (RRF, {"k": 0}, r"k must be a number in \(0, 16,384\), got 0"),
+        (RRF, {"k": 16384}, r"k must be a number in \(0, 16,384\), got 16384"),
+        (Weighted, {"sparse": -1}, "sparse must be a finite number >= 0, got -1"),
+        (Weighted, {"dense": True}, "dense must be a finite number >= 0, got True"),
         (Weighted, {"sparse": 0, "dense": 0}, "the sum of both weights must be > 0, got 0"),
         (Weighted, {"normalization": "l2"}, "normalization must be one of min-max, bound, got 'l2'"),
     ],

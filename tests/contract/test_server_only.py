@@ -298,6 +298,7 @@ def search_as_reader(guarded: str, name: str, grant: Callable[[Any], None]) -> N
 WRITES = ("insert_log", "insert_chunks", "delete_chunks")
 
 
+@pytest.mark.usefixtures("nothing_late")
 @pytest.mark.parametrize("moment", ["before", "after"])
 def test_restart_in_the_middle_of_a_write(
     moment: str, restartable: milvus_servers.Restartable, name: str, monkeypatch: pytest.MonkeyPatch
@@ -351,6 +352,7 @@ with BM25Index.open(sys.argv[1], sys.argv[2], config=config, timeout=60) as inde
 """
 
 
+@pytest.mark.usefixtures("nothing_late")
 def test_what_a_killed_writer_has_acknowledged_is_counted(
     uri: str, opened: Open, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -78,10 +78,10 @@ def test_scores_are_as_exact_as_the_engine_says_and_rescored_ones_exact(opened: 
         exact = {id_: index.explain("t1 t2 t3", id_).value for id_ in ids}
         tolerance = (index.stats().storage or StorageInfo("none")).score_tolerance
         for rescore, error in ((False, tolerance), (True, 1e-6)):
-            hits = index.search("t1 t2 t3", 60, rescore=rescore)
+            hits = index.search("t1 t2 t3", 60, search_params={"rescore": rescore})
             assert {hit.id: hit.score for hit in hits} == pytest.approx(exact, rel=error)
         assert hits == sorted(hits, key=lambda hit: (-hit.score, hit.id))
-        assert index.search("t1 t2 t3", 5, rescore=True) == hits[:5]
+        assert index.search("t1 t2 t3", 5, search_params={"rescore": True}) == hits[:5]
     opened("rescored").drop()
 
 

@@ -143,6 +143,7 @@ def test_retry_after_a_timeout_counts_once_though_another_wrote_in_between(appli
 # A lost connection
 
 
+@pytest.mark.usefixtures("nothing_late")
 def test_connection_lost_at_any_write_of_a_batch(server_uri: str, tmp_path: Path, opened: Open) -> None:
     from rag_bm25.store.milvus import MilvusStore
 

@@ -148,6 +148,7 @@ def test_a_score_is_explained_by_bars_and_shown_in_its_context(visit: Any) -> No
     first.get_by_role("button", name="Why this score").click()
     first.locator("tbody tr").first.wait_for()
     assert {"notic", "period"} <= set(first.locator("tbody th").all_inner_texts())
+    assert "× 0.15 word_bigram_weight" in first.locator("tbody td").all_inner_texts()
     widths = first.locator("tbody .fill").evaluate_all("bars => bars.map(bar => bar.getBoundingClientRect().width)")
     assert widths == sorted(widths, reverse=True)
     assert widths[0] > widths[-1] > 0

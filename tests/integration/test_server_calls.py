@@ -84,6 +84,7 @@ def assert_sound(index: BM25Index, expected: dict[str, str]) -> None:
 # Lost calls
 
 
+@pytest.mark.usefixtures("nothing_late")
 @pytest.mark.parametrize("fault", ["before", "after"])
 @pytest.mark.parametrize("method", ["Insert", "Delete"])
 def test_a_lost_write_is_an_error_sent_once_and_can_be_called_again(
@@ -144,6 +145,7 @@ def add_and_search(index: BM25Index) -> None:
     index.search("apple")
 
 
+@pytest.mark.usefixtures("nothing_late")
 @pytest.mark.parametrize("method", ["Insert", "Search"])
 def test_a_call_that_nothing_comes_back_from_is_given_up(
     method: str, proxied: Proxied, opened: Callable[..., BM25Index]
@@ -160,6 +162,24 @@ def test_a_call_that_nothing_comes_back_from_is_given_up(
 
 
 # Refused calls
+
+
+@pytest.mark.parametrize(("method", "others"), [("Insert", 1), ("Delete", 0)])  # the first row is the intent
+def test_the_next_write_does_not_wait_for_one_beyond_a_limit(
+    method: str, others: int, proxied: Proxied, opened: Callable[..., BM25Index], caplog: pytest.LogCaptureFixture
+) -> None:
+    proxy = proxied()
+    index = opened(proxy.uri)
+    add(index, BEFORE)
+    index._store._open.options = {"timeout": 0.5}
+    proxy.fail(method, *[None] * others, *["limited"] * 1000)
+    with pytest.raises(StoreError, match="rate limit exceeded"):
+        add(index, UPDATE)
+    index._store._open.options = {"timeout": 60}
+    proxy.fail(method)
+    add(index, UPDATE)
+    assert not [message for message in caplog.messages if "waiting" in message]
+    assert_sound(index, UPDATE)
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,7 @@ def test_hits_are_those_of_an_unlimited_search_that_pass(
     every = index.search(text, 1000)
     expected = [hit for hit in every if passes(hit.text, query)]
     assert index.search(query, k) == expected[:k]
-    assert index.search(text, k, must=must, must_not=must_not, phrases=phrases, slop=slop) == expected[:k]
+    assert index.search(Query(text, must=must, must_not=must_not, phrases=phrases, slop=slop), k) == expected[:k]
     for hit in every:
         score = index.explain(query, hit.id).value
         assert score == (pytest.approx(hit.score, rel=1e-5) if hit in expected else 0)

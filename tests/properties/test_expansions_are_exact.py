@@ -12,7 +12,7 @@ from support.memory_store import MemoryStore
 from support.reference import chunk_weight, length_norm, split
 from support.strategies import corpora, idf_names, texts
 
-from rag_bm25 import BM25Index, Explanation, Fuzzy, IndexConfig, QueryExpansion, Synonyms
+from rag_bm25 import BM25Index, Explanation, Fuzzy, IndexConfig, Query, QueryExpansion, QueryWeighting, Synonyms
 from rag_bm25.query.min_should_match import required_words
 from rag_bm25.store.rows import Scope
 
@@ -54,9 +54,12 @@ def test_scores_are_sums_over_the_terms_that_explain_shows(
     chunks: dict[str, str], query: Any, expansion: QueryExpansion, idf: IdfName, k3: float | None
 ) -> None:
     index = filled(chunks)
-    found = {hit.id: hit.score for hit in index.search(query, 100, expansion=expansion, idf=idf, k3=k3)}
+    found = {
+        hit.id: hit.score
+        for hit in index.search(query, 100, expansion=expansion, weighting=QueryWeighting(idf=idf, k3=k3))
+    }
     for id_ in chunks:
-        tree = index.explain(query, id_, expansion=expansion, idf=idf, k3=k3)
+        tree = index.explain(query, id_, expansion=expansion, weighting=QueryWeighting(idf=idf, k3=k3))
         assert tree.value == pytest.approx(found.get(id_, 0.0), rel=1e-5)
         for node in nodes(tree):
             check(node)
@@ -78,7 +81,7 @@ def check(node: Explanation) -> None:
 @given(corpora(min_size=1), queries, expansions)
 def test_each_term_counts_for_one_reason(chunks: dict[str, str], query: Any, expansion: QueryExpansion) -> None:
     index = filled(chunks)
-    terms = index._searcher.weigh([query], Scope(namespaces=("",)), {"expansion": expansion}).queries[0].terms
+    terms = index._searcher.prepare([query], Scope(namespaces=("",)), {"expansion": expansion}).queries[0].terms
     assert len(set(terms.terms)) == len(terms.terms)
     assert (terms.boost > 0).all()
     assert ((terms.weights > 0) == (terms.df > 0)).all()
@@ -101,7 +104,7 @@ def test_an_addition_weighs_no_more_than_what_it_stands_for(
     index = filled(chunks)
     expansion = QueryExpansion(Synonyms.of({word: {other: weight}}))
     terms = (
-        index._searcher.weigh([f"{query} {word}"], Scope(namespaces=("",)), {"expansion": expansion}).queries[0].terms
+        index._searcher.prepare([f"{query} {word}"], Scope(namespaces=("",)), {"expansion": expansion}).queries[0].terms
     )
     table = dict(zip(terms.terms, zip(terms.df, terms.weights, strict=True), strict=True))
     if word != other and other not in query.split() and table[word][0]:
@@ -119,7 +122,7 @@ def test_min_should_match_is_that_of_a_loop_over_all_chunks(
     chunks: dict[str, str], query: Any, expansion: QueryExpansion, wanted: int | str, k: int
 ) -> None:
     index = filled(chunks)
-    terms = index._searcher.weigh([query], Scope(namespaces=("",)), {"expansion": expansion}).queries[0].terms
+    terms = index._searcher.prepare([query], Scope(namespaces=("",)), {"expansion": expansion}).queries[0].terms
     ids = {id_: set(index.encode_documents([text])[0].to_dict()) for id_, text in chunks.items()}
     expected = []
     for hit in index.search(query, 100, expansion=expansion):
@@ -146,4 +149,4 @@ def test_all_words_of_a_plain_query_are_in_every_hit(chunks: dict[str, str], que
 def test_query_without_operators_is_the_same_with_syntax(chunks: dict[str, str], query: str) -> None:
     if not set('^*+-"') & set(query):
         index = filled(chunks)
-        assert index.encode_queries([query], syntax=True) == index.encode_queries([query])
+        assert index.encode_queries([Query.parse(query)]) == index.encode_queries([query])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,27 +15,31 @@ from support.reference import relevance_weight, split, words_and_bigrams
 from support.strategies import corpora, query_weightings, texts, weightings, words
 
 from rag_bm25 import (
+    MMR,
+    RM3,
     BM25Index,
     Decay,
     Explanation,
+    Grouping,
     IndexConfig,
+    Query,
     QueryExpansion,
     Rocchio,
     ScoreExplanation,
     Synonyms,
     ValueBoost,
 )
-from rag_bm25.query.feedback import BIM, FEEDBACK_METHODS
+from rag_bm25.query.feedback import RSJ
+from rag_bm25.weighting.query import QueryWeighting
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rag_bm25 import Hit
     from rag_bm25.documents.encoder import LengthUnit
+    from rag_bm25.hits.options import SearchOptions
     from rag_bm25.query.feedback import Feedback
-    from rag_bm25.query.options import QueryOptions
     from rag_bm25.weighting.document import DocumentWeighting
-    from rag_bm25.weighting.query import QueryWeighting
 
 
 def nodes(explanation: Explanation) -> list[Explanation]:
@@ -120,13 +125,13 @@ def test_explanation_uses_the_statistics_that_the_search_used(
 
 
 EVERY_TERM = {"min_df": 1, "max_df": 1.0}
-METHODS: list[Feedback] = [method(**EVERY_TERM) for method in FEEDBACK_METHODS]
+METHODS: list[Feedback] = [RM3(**EVERY_TERM), Rocchio(**EVERY_TERM), RSJ([], **EVERY_TERM)]
 SPACES = ["", "x", "y"]
 
 
 @given(st.tuples(*[corpora(max_size=4)] * 3), texts(), query_weightings, st.data())
 def test_every_search_can_be_explained(
-    chunks: tuple[dict[str, str], ...], query: str, weighting: QueryWeighting, data: st.DataObject
+    chunks: tuple[dict[str, str], ...], text: str, weighting: QueryWeighting, data: st.DataObject
 ) -> None:
     config = IndexConfig(
         4,
@@ -143,21 +148,18 @@ def test_every_search_can_be_explained(
         "namespace": data.draw(st.none() | st.sampled_from(SPACES) | st.lists(st.sampled_from(SPACES), min_size=1)),
         "statistics": data.draw(st.sampled_from(["namespace", "all", {"n": 0}, {"n": {"$exists": True}}])),
         "filter": data.draw(st.none() | st.just({"n": 1})),
-        "must": data.draw(st.none() | st.lists(words, max_size=1)),
-        "must_not": data.draw(st.none() | st.lists(words, max_size=1)),
-        "phrases": data.draw(st.none() | st.lists(words, max_size=1)),
         "boosts": data.draw(st.sampled_from([None, [ValueBoost("n", {1: 2.5})], [Decay("n", 1, 0), *BOOSTS]])),
         "rerank": data.draw(st.sampled_from([None, by_length_and_place])),
-        "group_by": data.draw(st.sampled_from([None, "n"])),
-        "mmr": data.draw(st.sampled_from([None, 0.5])),
-        "feedback": (method := data.draw(st.sampled_from([None, *METHODS]))),
-        "relevant": [] if isinstance(method, BIM) else None,
+        "group": data.draw(st.sampled_from([None, Grouping("n")])),
+        "diversity": data.draw(st.sampled_from([None, MMR(0.5)])),
+        "feedback": data.draw(st.sampled_from([None, *METHODS])),
         "expansion": data.draw(st.none() | st.just(QueryExpansion(Synonyms.of({"apple": ["fig", "中文"]})))),
         "min_should_match": data.draw(st.none() | st.sampled_from([1, 2, "75%"])),
-        "idf": weighting.idf,
-        "k3": weighting.k3,
-        "epsilon": weighting.epsilon,
+        "weighting": QueryWeighting(idf=weighting.idf, k3=weighting.k3, epsilon=weighting.epsilon),
+        "min_score": data.draw(st.sampled_from([None, 0.5])),
     }
+    conditions = (st.lists(words, max_size=1) for _ in ("must", "must_not", "phrases"))
+    query = Query(text, *map(data.draw, conditions))
     k = data.draw(st.sampled_from([1, 3, 100]))
     for rank, hit in enumerate(index.search(query, k, **searched), 1):
         explained = index.explain(query, hit.id, chunk_namespace=hit.namespace, k=k, **searched)
@@ -180,6 +182,7 @@ def check_terms(explained: ScoreExplanation) -> None:
     """Recompute the score from the numbers in fields."""
     for term in explained.terms:
         assert term.contribution == term.query_weight * term.weight
+        assert term.query_weight == pytest.approx(term.idf * math.prod(term.factors.values()), rel=1e-6)
         assert (term.tf > 0) == (term.weight > 0) == (term.contribution > 0) or not term.query_weight
         assert term.df <= explained.num_chunks
     total = math.fsum(term.contribution for term in explained.terms)
@@ -202,12 +205,11 @@ def test_explanations_with_feedback_add_up_to_the_scores(
     config = IndexConfig(4, "terms", epsilon=weighting.epsilon, idf=weighting.idf, k3=weighting.k3, analyzer=split)
     index = BM25Index.from_store(MemoryStore(), config=config)
     index.add(list(chunks.values()), ids=list(chunks))
-    options: QueryOptions = {"feedback": method}
-    if isinstance(method, BIM) or data.draw(st.booleans()):
+    if isinstance(method, RSJ) or data.draw(st.booleans()):
         marks = data.draw(st.permutations(sorted(chunks)))
-        options["relevant"] = marks[: data.draw(st.integers(0, 2))]
-        if isinstance(method, Rocchio):
-            options["irrelevant"] = marks[2:3]
+        irrelevant = {"irrelevant": marks[2:3]} if isinstance(method, Rocchio) else {}
+        method = replace(method, relevant=marks[: data.draw(st.integers(0, 2))], **irrelevant)
+    options: SearchOptions = {"feedback": method}
     found = {hit.id: hit.score for hit in index.search(query, 100, **options)}
     for id_ in chunks:
         explanation = index.explain(query, id_, **options)

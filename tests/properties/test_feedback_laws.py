@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from support.memory_store import MemoryStore
 from support.reference import split
 from support.strategies import corpora, idf_names, texts
 
-from rag_bm25 import BIM, RM3, BM25Index, IndexConfig, Rocchio
+from rag_bm25 import RM3, RSJ, BM25Index, IndexConfig, Rocchio
 from rag_bm25.weighting.idf import (
     POSITIVE_FLOOR,
     ROUNDING,
@@ -34,8 +35,8 @@ selections = st.fixed_dictionaries(
 factors = st.sampled_from([0.0, 1.0]) | st.floats(0, 1000)
 assuming = st.builds(
     lambda w, s: RM3(original_query_weight=w, **s), st.sampled_from([0.0, 1.0]) | st.floats(0, 1), selections
-) | st.builds(lambda a, b, c, s: Rocchio(a, b, c, **s), factors, factors, factors, selections)
-methods = assuming | st.builds(lambda s: BIM(**s), selections)
+) | st.builds(lambda a, b, c, s: Rocchio(None, None, a, b, c, **s), factors, factors, factors, selections)
+methods = assuming | st.builds(lambda s: RSJ([], **s), selections)
 
 
 @st.composite
@@ -115,10 +116,12 @@ def test_weights_are_finite_and_positive(
     chunks: dict[str, str], query: str, name: IdfName, method: Any, data: st.DataObject
 ) -> None:
     marks = st.lists(st.sampled_from(sorted(chunks)), unique=True)
-    relevant = data.draw(marks if isinstance(method, BIM) else st.none() | marks)
+    relevant = data.draw(marks if isinstance(method, RSJ) else st.none() | marks)
     irrelevant = data.draw(st.none() | marks) if isinstance(method, Rocchio) else None
     irrelevant = irrelevant and [id_ for id_ in irrelevant if id_ not in (relevant or [])]
-    (vector,) = filled(chunks, name).encode_queries([query], feedback=method, relevant=relevant, irrelevant=irrelevant)
+    marked = {"irrelevant": irrelevant} if isinstance(method, Rocchio) else {}
+    learning = replace(method, relevant=relevant, **marked)
+    (vector,) = filled(chunks, name).encode_queries([query], feedback=learning)
     assert (vector.values > 0).all()
     assert np.isfinite(vector.values).all()
 
@@ -142,5 +145,5 @@ def test_marks_raise_the_chunks_own_score_among_those_of_the_query(
 ) -> None:
     index = filled(chunks, name)
     for hit in index.search(query, 2):
-        learnt = {found.id: found.score for found in index.search(query, relevant=[hit.id])}
+        learnt = {found.id: found.score for found in index.search(query, feedback=Rocchio(relevant=[hit.id]))}
         assert learnt[hit.id] >= hit.score * (1 - 1e-6)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from datetime import date, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pytest
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 from support.memory_store import MemoryStore
 from support.reference import split
 
-from rag_bm25 import BM25Index, Decay, FunctionBoost, Hit, IndexConfig, ValueBoost
+from rag_bm25 import BM25Index, Decay, FunctionBoost, Grouping, Hit, IndexConfig, NearDuplicates, ValueBoost
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -155,7 +156,7 @@ boosts_of_any_kind = st.lists(decays | by_value | by_stars, min_size=1, max_size
 def test_groups_are_those_of_all_hits(given: Any, query: str, k: int, size: int) -> None:
     index = stored(given)
     every = index.search(query, 1000)
-    found = index.search(query, k, group_by="page", group_size=size)
+    found = index.search(query, k, group=Grouping("page", size=size))
     assert equal(pairs(found), grouped(every, k, size))
     best = {page_of(hit): hit.score for hit in reversed(every)}
     assert [hit.group_score for hit in found] == [best[page_of(hit)] for hit in found]
@@ -164,7 +165,7 @@ def test_groups_are_those_of_all_hits(given: Any, query: str, k: int, size: int)
 @given(chunks, queries, sizes, sizes, st.sampled_from([1, 5, 100]))
 def test_sums_are_over_the_best_candidates(given: Any, query: str, k: int, size: int, depth: int) -> None:
     index = stored(given)
-    found = index.search(query, k, group_by="page", group_size=size, group_score="sum", candidates=depth)
+    found = index.search(query, k, group=Grouping("page", size=size, score="sum"), candidates=depth)
     assert equal(pairs(found), summed(index.search(query, 1000), k, size, max(k, depth)))
 
 
@@ -183,12 +184,32 @@ def test_all_of_it_together(given: Any, query: str, k: int, size: int, boosts: l
     index = stored(given)
     every = boosted(index.search(query, 1000), boosts)
     assert equal(
-        pairs(index.search(query, k, boosts=boosts, group_by="page", group_size=size)), grouped(every, k, size)
+        pairs(index.search(query, k, boosts=boosts, group=Grouping("page", size=size))), grouped(every, k, size)
     )
     kept = distinct(index, every, threshold)
-    asked: dict[str, Any] = {"boosts": boosts, "near_duplicates": threshold}
+    asked: dict[str, Any] = {"boosts": boosts, "diversity": NearDuplicates(threshold)}
     assert equal(pairs(index.search(query, k, **asked)), pairs(kept[:k]))
-    assert equal(pairs(index.search(query, k, group_by="page", group_size=size, **asked)), grouped(kept, k, size))
+    assert equal(pairs(index.search(query, k, group=Grouping("page", size=size), **asked)), grouped(kept, k, size))
+
+
+@given(chunks, queries, vectors, sizes, boosts_of_any_kind, st.floats(0, 3))
+def test_a_minimum_score_leaves_out_what_is_below(
+    given: Any, query: str, embedding: list[float], k: int, boosts: list[Any], least: float
+) -> None:
+    index, group = stored(given), Grouping("page")
+    every = boosted(index.search(query, 1000), boosts)
+    kept = [hit for hit in every if hit.score >= least]
+    assert equal(pairs(index.search(query, k, boosts=boosts, min_score=least)), pairs(kept[:k]))
+    assert equal(pairs(index.search(query, k, boosts=boosts, min_score=least, group=group)), grouped(kept, k, 1))
+    for search in (index.search_dense, partial(index.search_hybrid, query)):
+        hits = search(embedding, k)
+        assert search(embedding, k, min_score=least) == [hit for hit in hits if hit.score >= least]
+    reranked = index.search(query, k, rerank=by_length, min_score=least)
+    assert reranked == [hit for hit in index.search(query, k, rerank=by_length) if hit.score >= least]
+
+
+def by_length(_: str, hits: Sequence[Hit]) -> list[float]:
+    return [len(hit.text) / 10 for hit in hits]
 
 
 @given(chunks, queries, vectors, sizes, sizes)
@@ -196,12 +217,12 @@ def test_groups_of_a_hybrid_search_are_those_of_its_candidates(
     given: Any, query: str, embedding: list[float], k: int, size: int
 ) -> None:
     index = stored(given)
-    found = index.search_hybrid(query, embedding, k, sparse_k=40, dense_k=40, group_by="page", group_size=size)
+    found = index.search_hybrid(query, embedding, k, sparse_k=40, dense_k=40, group=Grouping("page", size=size))
     assert equal(pairs(found), grouped(index.search_hybrid(query, embedding, 1000, sparse_k=40, dense_k=40), k, size))
-    few = index.search_hybrid(query, embedding, k, sparse_k=k, dense_k=k, group_by="page")
+    few = index.search_hybrid(query, embedding, k, sparse_k=k, dense_k=k, group=Grouping("page"))
     every = index.search_hybrid(query, embedding, 1000)
     assert len(few) == min(k, len({page_of(hit) for hit in every}))
-    dense = index.search_dense(embedding, k, group_by="page", group_size=size)
+    dense = index.search_dense(embedding, k, group=Grouping("page", size=size))
     assert {page_of(hit) for hit in dense} == {
         page_of(hit) for hit in index.search_dense(embedding, 1000) if page_of(hit) in {page_of(hit) for hit in dense}
     }

@@ -9,7 +9,9 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from support.clocks import Clocks
 from support.faulty_store import FaultyStore
+from support.late_store import LATE_SECONDS, Late, LateStore
 from support.lazy_store import LazyStore
 from support.memory_store import copied
 from support.reference import BM25, Corpus, Count, recount, split
@@ -51,6 +53,8 @@ namespaces = st.sampled_from(["", "law"])
 ids = st.sampled_from("abcdefghij")
 failing_calls = st.none() | st.integers(0, 25)
 moments = st.sampled_from(["before", "halfway", "after", "full"])
+seconds = st.sampled_from([0.0, 60.0])  # until a call is given up
+delays = st.sampled_from([1.0, 61.0, LATE_SECONDS - 1.0])  # until it takes place
 
 
 def counts(index: BM25Index) -> dict[str, Count]:
@@ -299,6 +303,43 @@ class TwoWritersMachine(IndexMachine):
         self.index.refresh()
 
 
+class LateMachine(TwoWritersMachine):
+    """The same on a server that was still busy with what failed, and does it after whatever was written meanwhile."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.patch.setattr("rag_bm25.index.writing.chunk_writer.LEASE_SECONDS", -1.0)
+        self.clocks = Clocks(self.patch)
+        self.late: Late = []
+
+    def opened(self, collections: Collections | None = None) -> FaultyStore:
+        is_copy = collections is not None and collections is not self.store.collections
+        return LateStore(collections=collections, late=[] if is_copy else self.late)
+
+    @rule(method=st.sampled_from(["insert_chunks", "delete_chunks"]), seconds=seconds, delay=delays)
+    def become_slow(self, method: str, seconds: float, delay: float) -> None:
+        """Let the next call of a method fail after some time."""
+        self.store.failing, self.store.seconds, self.store.delay = method, seconds, delay  # type: ignore[attr-defined]
+        self.store.refusing = False  # type: ignore[attr-defined]
+
+    @rule(method=st.sampled_from(["insert_chunks", "delete_chunks"]))
+    def refuse(self, method: str) -> None:
+        """Refuse the next call of a method."""
+        self.store.failing, self.store.refusing = method, True  # type: ignore[attr-defined]
+
+    @rule(seconds=st.sampled_from([1.0, 30.0, LATE_SECONDS]))
+    def wait(self, seconds: float) -> None:
+        self.clocks.wait(seconds)
+        self.store.land()  # type: ignore[attr-defined]
+
+    @invariant()
+    def a_fresh_process_sees_the_same(self) -> None:
+        """The rows are a copy, for which no time passes here."""
+        now, monotonic = self.clocks.now, self.clocks.monotonic
+        super().a_fresh_process_sees_the_same()
+        self.clocks.now, self.clocks.monotonic = now, monotonic
+
+
 TestIndex = IndexMachine.TestCase
 TestIndex.settings = settings(max_examples=300 if SLOW else 24, stateful_step_count=25)
 TestCollidingIds = CollidingMachine.TestCase
@@ -307,3 +348,5 @@ TestDeferredRows = LazyMachine.TestCase
 TestDeferredRows.settings = settings(max_examples=200 if SLOW else 16, stateful_step_count=25)
 TestTwoWriters = TwoWritersMachine.TestCase
 TestTwoWriters.settings = settings(max_examples=200 if SLOW else 16, stateful_step_count=25)
+TestLateWrites = LateMachine.TestCase
+TestLateWrites.settings = settings(max_examples=300 if SLOW else 24, stateful_step_count=25)

@@ -18,12 +18,12 @@ from support.strategies import corpora, document_weightings, idf_names, query_we
 
 from rag_bm25 import BM25Index, IndexConfig
 from rag_bm25.store.storage import FP16_TOLERANCE
+from rag_bm25.weighting.query import QueryWeighting
 
 if TYPE_CHECKING:
     from rag_bm25.documents.encoder import LengthUnit
     from rag_bm25.weighting.document import DocumentWeighting
     from rag_bm25.weighting.idf import IdfName
-    from rag_bm25.weighting.query import QueryWeighting
 
 CONFIG = IndexConfig(chunk_size=4, length_unit="terms", analyzer=split)
 
@@ -90,8 +90,8 @@ def test_rescoring_gives_the_scores_of_the_loops_where_weights_are_rounded(
     expected = BM25(chunk_size, k1, b, idf).scores(query.split(), corpus_of(chunks))
     index, exact = filled(chunks, config, RoundingStore()), filled(chunks, config)
     assert scores(index, query) == pytest.approx(expected, rel=FP16_TOLERANCE)
-    assert scores(index, query, rescore=True) == pytest.approx(expected, rel=1e-5)
-    assert index.search(query, k, rescore=True) == exact.search(query, k)
+    assert scores(index, query, search_params={"rescore": True}) == pytest.approx(expected, rel=1e-5)
+    assert index.search(query, k, search_params={"rescore": True}) == exact.search(query, k)
 
 
 @given(corpora(), texts(), weightings(max_fields=3), query_weightings, st.data())
@@ -122,14 +122,16 @@ def test_bigrams_are_a_channel_with_a_weight_and_without_a_length(
     found = scores(filled(chunks, config), query)
     assert found == pytest.approx({id_: score for id_, score in expected.items() if score}, rel=1e-5)
     asked = filled(chunks, replace(config, bigram_weight=0.5))
-    assert scores(asked, query, bigram_weight=weighting.bigram_weight) == found
+    assert scores(asked, query, weighting=QueryWeighting(bigram_weight=weighting.bigram_weight)) == found
 
 
 @given(corpora(min_size=1), texts(), idf_names)
 def test_words_alone_are_searched_where_bigrams_weigh_nothing(chunks: dict[str, str], query: str, idf: IdfName) -> None:
     assume(idf != "epsilon")  # its floor is a mean over all terms
     index = filled(chunks, replace(CONFIG, analyzer=words_and_bigrams, idf=idf))
-    assert scores(index, query, bigram_weight=0) == scores(filled(chunks, replace(CONFIG, idf=idf)), query)
+    assert scores(index, query, weighting=QueryWeighting(bigram_weight=0)) == scores(
+        filled(chunks, replace(CONFIG, idf=idf)), query
+    )
 
 
 @given(corpora(min_size=2), texts(), st.integers(1, 4))
@@ -145,7 +147,7 @@ def test_hits_are_the_best_k_by_score_then_id(chunks: dict[str, str], query: str
 def test_query_side_may_change_without_touching_the_chunks(
     chunks: dict[str, str], query: str, idf: IdfName, epsilon: float, k3: float
 ) -> None:
-    asked = scores(filled(chunks), query, idf=idf, epsilon=epsilon, k3=k3)
+    asked = scores(filled(chunks), query, weighting=QueryWeighting(idf=idf, epsilon=epsilon, k3=k3))
     made = scores(filled(chunks, replace(CONFIG, idf=idf, epsilon=epsilon, k3=k3)), query)
     assert asked == made
 

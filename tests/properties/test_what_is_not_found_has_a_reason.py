@@ -11,7 +11,7 @@ from support.memory_store import MemoryStore
 from support.reference import words_and_bigrams
 from support.strategies import corpora, texts, words
 
-from rag_bm25 import RM3, BM25Index, IndexConfig, ValueBoost
+from rag_bm25 import MMR, RM3, BM25Index, Grouping, IndexConfig, NearDuplicates, Query, ValueBoost
 
 SPACES = ["", "x", "y"]
 
@@ -20,7 +20,7 @@ def by_length(_: str, hits: Any) -> list[float]:
     return [len(hit.text) for hit in hits]
 
 
-some_words = st.none() | st.lists(words, max_size=1)
+some_words = st.lists(words, max_size=1)
 searches = st.fixed_dictionaries(
     {
         "k": st.sampled_from([1, 2, 100]),
@@ -29,28 +29,27 @@ searches = st.fixed_dictionaries(
     optional={
         "statistics": st.sampled_from(["all", {"n": 0}]),
         "filter": st.sampled_from([{"n": 1}, {"n": 7}, {"m": 1}, {"n": 0, "m": {"$exists": False}}]),
-        "must": some_words,
-        "must_not": some_words,
-        "phrases": some_words,
         "min_should_match": st.sampled_from([1, 2, "75%"]),
         "feedback": st.just(RM3(min_df=1, max_df=1.0)),
         "boosts": st.sampled_from([[ValueBoost("n", {1: 0})], [ValueBoost("n", {1: 2.5})]]),
         "rerank": st.just(by_length),
-        "group_by": st.just("n"),
-        "near_duplicates": st.just(0.9),
-        "mmr": st.just(0.5),
+        "group": st.just(Grouping("n")),
+        "diversity": st.sampled_from([NearDuplicates(0.9), MMR(0.5)]),
+        "min_score": st.sampled_from([0.3, 2.0]),
     },
 )
 
 
-@given(st.tuples(*[corpora(max_size=4)] * 3), texts(4), searches)
-def test_what_is_not_found_has_a_reason(chunks: tuple[dict[str, str], ...], query: str, search: dict[str, Any]) -> None:
+@given(st.tuples(*[corpora(max_size=4)] * 3), st.builds(Query, texts(4), some_words, some_words, some_words), searches)
+def test_what_is_not_found_has_a_reason(
+    chunks: tuple[dict[str, str], ...], query: Query, search: dict[str, Any]
+) -> None:
     index = BM25Index.from_store(MemoryStore(), config=IndexConfig(4, "terms", analyzer=words_and_bigrams))
     for namespace, some in zip(SPACES, chunks, strict=True):
         metadatas = [{"n": number % 2} for number in range(len(some))]
         index.add(list(some.values()), ids=list(some), namespace=namespace, metadatas=metadatas)
     hits = index.search(query, **search)
-    nothing = index.why_nothing(query, **search)
+    nothing = index.diagnose(query, **search)
     assert (nothing.num_hits, bool(nothing.reasons)) == (len(hits), not hits)
     assert "unclear" not in [reason.code for reason in nothing.reasons]
     found = {(hit.namespace, hit.id): hit for hit in hits}
@@ -58,7 +57,7 @@ def test_what_is_not_found_has_a_reason(chunks: tuple[dict[str, str], ...], quer
     searched = SPACES if given_spaces is None else [given_spaces] if isinstance(given_spaces, str) else given_spaces
     for namespace, some in zip(SPACES, chunks, strict=True):
         for id_ in some if namespace in searched else ():
-            diagnosis = index.why_not(query, id_, chunk_namespace=namespace, **search)
+            diagnosis = index.diagnose(query, id_, chunk_namespace=namespace, **search)
             hit = found.get((namespace, id_))
             assert bool(diagnosis.reasons) == (hit is None)
             if hit is not None:

@@ -1,4 +1,4 @@
-"""Clocks that only move when a test moves them."""
+"""Clocks that only move when a test moves them, or something sleeps."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ class Clocks:
         patch.setattr(time, "time", self._look)
         patch.setattr(time, "time_ns", lambda: int(self._look() * 1e9))
         patch.setattr(time, "monotonic", lambda: self.monotonic)
+        patch.setattr(time, "sleep", self.wait)
 
     def _look(self) -> float:
         self.now += 2e-6

@@ -11,10 +11,18 @@ from urllib.parse import urlsplit
 
 import grpc
 
-Fault: TypeAlias = Literal["before", "after", "silent"] | None
+Fault: TypeAlias = Literal["before", "after", "silent", "limited"] | None
 ALL_SIZES = [("grpc.max_send_message_length", -1), ("grpc.max_receive_message_length", -1)]
 LONGEST = 60.0
 REFUSED = "auth check failure, please check username and password are correct"  # as Milvus says it
+
+
+def refusal() -> bytes:
+    """Return a server's answer to a write beyond the limit of its rate."""
+    from pymilvus.grpc_gen import common_pb2, milvus_pb2
+
+    status = common_pb2.Status(code=8, error_code=common_pb2.RateLimit, reason="rate limit exceeded")
+    return bytes(milvus_pb2.MutationResult(status=status).SerializeToString())
 
 
 class GrpcProxy(grpc.GenericRpcHandler):
@@ -42,7 +50,8 @@ class GrpcProxy(grpc.GenericRpcHandler):
     def fail(self, method: str, *faults: Fault) -> None:
         """Lose the next calls of a method: each before it reaches the server, after it took place, or not at all.
 
-        A silent loss is one after it took place as well, but the connection stays open and nothing comes back.
+        A silent loss is one after it took place as well, but the connection stays open and nothing comes back. A
+        "limited" write is refused, as by a server with a limit of its rate.
         """
         self._faults[method] = list(faults)
 
@@ -70,6 +79,8 @@ class GrpcProxy(grpc.GenericRpcHandler):
         fault = self._faults[method].pop(0) if self._faults[method] else None
         if fault == "before":
             self._lose(context, fault)
+        if fault == "limited":
+            return refusal()
         answer = self._pass_on(path, message, context)
         if fault == "silent":
             self._closing.wait(LONGEST)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from rag_bm25 import RM3, BM25Index, Decay, IndexConfig, QueryExpansion
+from rag_bm25 import MMR, RM3, BM25Index, Decay, IndexConfig, NearDuplicates, Query, QueryExpansion
 from rag_bm25.budget import check_budget, limited
 from rag_bm25.hits.highlights import Highlighting
 from rag_bm25.query.synonyms import Synonyms
@@ -48,8 +48,8 @@ def filled() -> Iterator[BM25Index]:
         yield index
 
 
-def search(index: BM25Index, text: str = QUERY, **options: Any) -> Any:
-    return index.search(text, NUM_CHUNKS, **options)
+def search(index: BM25Index, query: Query | str = QUERY, **options: Any) -> Any:
+    return index.search(query, NUM_CHUNKS, **options)
 
 
 def highlight(index: BM25Index) -> Any:
@@ -60,17 +60,17 @@ SYNONYMS = QueryExpansion(synonyms=Synonyms.of({word: [f"{word}x", f"{word}y"] f
 CASES: dict[str, tuple[Callable[[BM25Index], Any], int]] = {
     "highlights of hits": (partial(search, highlight=True), NUM_CHUNKS),
     "windows of a long sentence": (highlight, 50),
-    "phrases": (partial(search, phrases=["word1 word2", "word3 word4"]), 2 * NUM_CHUNKS),
-    "excluded words": (partial(search, must_not=["nowhere"]), NUM_CHUNKS),
+    "phrases": (partial(search, query=Query(QUERY, phrases=["word1 word2", "word3 word4"])), 2 * NUM_CHUNKS),
+    "excluded words": (partial(search, query=Query(QUERY, must_not=["nowhere"])), NUM_CHUNKS),
     "feedback": (partial(search, feedback=RM3()), 2),
     "synonyms": (partial(search, expansion=SYNONYMS), 3 * len(WORDS)),
     "boosts": (partial(search, boosts=[Decay("chunk", 3, 0)]), NUM_CHUNKS),
-    "near duplicates": (partial(search, near_duplicates=0.999), NUM_CHUNKS),
-    "diversity": (partial(search, mmr=0.5), NUM_CHUNKS),
-    "contexts": (partial(search, expand="neighbors"), NUM_CHUNKS),
+    "near duplicates": (partial(search, diversity=NearDuplicates(0.999)), NUM_CHUNKS),
+    "diversity": (partial(search, diversity=MMR(0.5)), NUM_CHUNKS),
+    "contexts": (partial(search, context="neighbors"), NUM_CHUNKS),
     "explanation": (lambda index: index.explain(QUERY, "a.txt#1"), 2 * len(WORDS)),
-    "diagnosis of nothing": (lambda index: index.why_nothing(QUERY, must=["zzz"], phrases=["a b"]), 4),
-    "diagnosis of a chunk": (lambda index: index.why_not(QUERY, "a.txt#1", 1, must_not=["chunk"]), 4),
+    "diagnosis of nothing": (lambda index: index.diagnose(Query(QUERY, must=["zzz"], phrases=["a b"])), 4),
+    "diagnosis of a chunk": (lambda index: index.diagnose(Query(QUERY, must_not=["chunk"]), "a.txt#1", k=1), 4),
 }
 
 

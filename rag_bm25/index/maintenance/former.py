@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from rag_bm25.analysis import AnalyzerConfig
+from rag_bm25.analysis import AnalyzerConfig, AnalyzerContract, MissingAnalyzer
 from rag_bm25.analysis.contract import BUILT_IN
 from rag_bm25.errors import FormatError, ParameterError
 from rag_bm25.index.config import IndexConfig
@@ -100,10 +100,9 @@ class FormerIndex:
         except (LookupError, ParameterError):
             msg = f"the parameters of {self._store.name} cannot be read: give those of the new index as config"
             raise FormatError(msg) from None
-        if settings.pop("analyzer", BUILT_IN) == BUILT_IN:
-            config = replace(config, analyzer=self._replace_known(AnalyzerConfig(), settings))
-        else:
-            self.left_out.append("analyzer")
+        is_built_in = settings.pop("analyzer", BUILT_IN) == BUILT_IN
+        missing = MissingAnalyzer(AnalyzerContract(settings, {}))
+        config = replace(config, analyzer=self._replace_known(AnalyzerConfig(), settings) if is_built_in else missing)
         return self._replace_known(config, {**document, **_part(stored, "query")})
 
     def _require_same_vectors(self) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rag_bm25.analysis import require_analyzer
 from rag_bm25.errors import ConfigMismatchError, short_repr
 from rag_bm25.events import report_progress
 from rag_bm25.index.maintenance.reencoding import StoredChunks
@@ -167,6 +168,7 @@ def repair(
     With `erase`, only terms that chunks have stay in the vocabulary. Also returns the chunks that do not have the
     vectors of their texts.
     """
+    require_analyzer(encoder.analyzer)
     intents, vocabulary, known = salvage(store)
     for intent in intents:
         delete_leftovers(store, intent)

@@ -71,8 +71,8 @@ class Search:
     def describe(self, name: str) -> str:
         """Name an option, with its value if that is plain."""
         value = self.options.get(name)
-        if isinstance(value, str | int | float | list):
-            return f"{name} {short_repr(value)}"
+        if isinstance(value, str | int | float | list | tuple):
+            return f"{name} {short_repr(list(value) if isinstance(value, tuple) else value)}"
         return "the filter" if name == "filter" else name
 
 

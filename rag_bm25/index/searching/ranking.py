@@ -40,12 +40,13 @@ def widen_until(
 ) -> None:
     """Search with the limit of each search, and then with twice as much, until there is enough or no room for more.
 
-    `search` gets the limits of some searches by their positions.
+    `search` gets the limits of some searches by their positions. One with enough may lack again by the rows of another.
     """
-    asked = dict(enumerate(limits))
+    asked = last = dict(enumerate(limits))
     while asked:
         search(asked)
-        asked = {at: min(2 * limit, MAX_K) for at, limit in asked.items() if limit < MAX_K and not is_enough(at)}
+        last = {**last, **asked}
+        asked = {at: min(2 * limit, MAX_K) for at, limit in last.items() if limit < MAX_K and not is_enough(at)}
 
 
 def find_candidates(
@@ -59,6 +60,7 @@ def find_candidates(
 ) -> list[Candidates]:
     """Search until there are enough candidates of each query, or the best 16,384 rows have been read."""
     chosen: dict[int, Candidates] = {}
+    settled: set[int] = set()
 
     def look(asked: dict[int, int]) -> None:
         limit = max(asked.values())  # all are equal
@@ -73,7 +75,9 @@ def find_candidates(
             chosen[at] = Candidates(kept, 0.0 if is_all else matches[-1].score, is_all)
 
     def is_enough(at: int) -> bool:
-        return chosen[at].is_all or enough(queries[at], chosen[at])
+        if at not in settled and (chosen[at].is_all or enough(queries[at], chosen[at])):
+            settled.add(at)
+        return at in settled
 
     widen_until(look, is_enough, [limit] * len(queries))
     return [chosen[at] for at in range(len(queries))]

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
 
-from rag_bm25.analysis import Analyzer
 from rag_bm25.budget import check_budget
 from rag_bm25.documents.checks import check_sequence
 from rag_bm25.documents.chunks import Hit
@@ -32,6 +31,7 @@ from rag_bm25.query.min_should_match import required_words
 from rag_bm25.query.query import Query
 from rag_bm25.query.scores import ScoreExplanation, explain_score, with_factors
 from rag_bm25.query.similar import weigh_terms_of
+from rag_bm25.query.stop_words import stop_words_in
 from rag_bm25.store.rows import MAX_K, Match, Scope, SearchArm, rank_of
 from rag_bm25.store.storage import FP16_TOLERANCE
 from rag_bm25.vectors.sparse import SparseVector
@@ -269,10 +269,7 @@ class Searcher:
 
     def stop_words_in(self, query: Query) -> list[str]:
         """Return the words that are dropped from a query; each of its parts is a text by itself."""
-        if not isinstance(self.analyzer, Analyzer):
-            return []
-        of_parts = (self.analyzer.stop_words_in(part.text) for part in query.parts)
-        return list(dict.fromkeys(chain.from_iterable(of_parts)))
+        return stop_words_in(self.analyzer, query)
 
     def _score_tolerance(self, options: SearchOptions) -> float | None:
         """Return how far the scores of a search may be from the exact ones; None if the engine does not round them."""

@@ -2,7 +2,8 @@
 
 For each batch: read what its chunks contribute, store an intent of what is about to happen, insert the new rows beside
 the old ones, delete the old ones, append a delta of what has changed, drop the intent. No row is deleted before its
-successor is stored, and each step may be repeated.
+successor is stored, and each step may be repeated. A server may still carry out a call that was given up: the batch
+stays unfinished, and nobody writes to its chunks, until that is seen or can no longer happen.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from rag_bm25.errors import StoreError
 from rag_bm25.statistics.corpus import Contribution
 from rag_bm25.statistics.log.life_signs import is_of_the_future
 from rag_bm25.statistics.log.writes import Change, Intent
+from rag_bm25.store.protocol import AmbiguousWriteError
 from rag_bm25.store.rows import SLOTS, ChunkRow
 
 if TYPE_CHECKING:
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
 LEASE_SECONDS = 600.0
 """Time after which a writer on a server is taken for dead, and others finish its batch."""
 
+POLL_SECONDS = 1.0
+
 _Rows = dict[str, dict[str, ChunkRow]]  # digest -> slot -> row
 
 
@@ -47,6 +51,7 @@ class ChunkWriter:
         self._encoder = encoder
         self._writer = secrets.token_hex(8)
         self._unfinished = False
+        self._in_doubt: dict[str, bool] = {}  # batches with a call of unknown outcome: whether it deletes
         self.is_busy = False  # whether a batch is in progress
 
     @property
@@ -119,21 +124,22 @@ class ChunkWriter:
                 )
         return len(changed)
 
-    def recover(self) -> None:
-        """Finish the writes of writers that died."""
+    def recover(self, *, wait: bool = True) -> None:
+        """Finish the writes of writers that died; without `wait`, those that may go on in the server are left."""
         self._log.refresh()
-        self._finish_dead()
-        self._unfinished = False
+        self._unfinished = not self._finish_dead(wait=wait)
 
-    def _finish_dead(self) -> None:
-        """Finish the writes of dead writers, as of the last refresh."""
+    def _finish_dead(self, *, wait: bool = True) -> bool:
+        """Finish the writes of dead writers, as of the last refresh; return whether none is left."""
         # An embedded engine has one process, so that every intent found is a dead one's. On a server an intent may
         # belong to a living writer, and is left alone for the time of its lease.
+        none_is_left = True
         for intent in self._log.intents():
             if self._store.exclusive or intent.writer == self._writer or intent.silence > LEASE_SECONDS:
-                self._finish(intent)
+                none_is_left &= self._finish(intent, wait=wait)
             elif is_of_the_future(intent.time):
                 self._log.note_sign(intent)
+        return none_is_left
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
@@ -141,6 +147,7 @@ class ChunkWriter:
         if self._unfinished:
             self.recover()
         self._unfinished = self.is_busy = True
+        self._in_doubt.clear()
         try:
             if not self._store.exclusive:
                 self._log.refresh()
@@ -163,15 +170,57 @@ class ChunkWriter:
             if any(change.digest in digests for change in intent.changes):
                 self._finish(intent)
 
-    def _finish(self, intent: Intent) -> None:
-        """Bring a write to its end from wherever it stopped: forwards where its rows landed."""
+    def _finish(self, intent: Intent, *, wait: bool = True) -> bool:
+        """Bring a write to its end from wherever it stopped: forwards where its rows landed; return whether it ended.
+
+        Without `wait`, a write that may go on in the server is left.
+        """
         self._log.refresh()
         write = self._log.resume_write(intent)
-        if not write.is_open:
-            return
+        late_until = time.monotonic() + self._store.late_seconds - intent.silence
+        if not self._is_certain(write, late_until):
+            if not wait:
+                return False
+            self._await(write, late_until)
+        if write.is_open:
+            self._end(write)
+        return True
+
+    def _is_certain(self, write: OpenWrite, late_until: float) -> bool:
+        """Return whether a write has ended, has done all that it was to do, or can no longer do anything."""
+        intent = write.intent
+        has_failed = intent.writer == self._writer and intent.batch not in self._in_doubt
+        return has_failed or not write.is_open or time.monotonic() >= late_until or self._is_complete(intent)
+
+    def _is_complete(self, intent: Intent) -> bool:
+        """Return whether all rows of an unfinished write landed, and those are gone whose deletion may be under way."""
+        stored = _read_stored(self._store, [change.digest for change in intent.changes])
+        may_delete = self._in_doubt.get(intent.batch, True)
+        rows = [(change, stored.get(change.digest, {})) for change in intent.changes]
+        return all(
+            _has_landed(change, found, intent.batch) and not (may_delete and _leftovers(change, found, intent.batch))
+            for change, found in rows
+        )
+
+    def _await(self, write: OpenWrite, late_until: float) -> None:
+        """Wait until nothing of a write goes on in the server."""
+        # A row that lands later would replace a newer one in its slot, and a late deletion would take that away.
+        seconds = late_until - time.monotonic()
+        message = f"{self._store.name} may still be storing a batch that failed: waiting for up to {seconds:.0f} s"
+        self._log.events.warn("recovery", message, chunks=0)
+        while not self._is_certain(write, late_until):
+            time.sleep(POLL_SECONDS)
+            self._log.refresh()
+
+    def _end(self, write: OpenWrite) -> None:
+        """Delete what an unfinished write should have deleted, and count what is stored."""
+        intent = write.intent
         with self._log.events.measure("recovery") as counts:
             write.drop_remains()
-            delete_leftovers(self._store, intent)
+            if not self._store.exclusive:
+                self._log.note_sign(intent)  # this deletion may be late, too
+            with self._sending(intent, deletes=True):
+                delete_leftovers(self._store, intent)
             digests = [change.digest for change in intent.changes]
             write.commit(_contribution(_flatten(_read_stored(self._store, digests))))
             counts["chunks"] = len(digests)
@@ -214,12 +263,27 @@ class ChunkWriter:
 
             write = self._log.open_write(intent, staged.new)
             if rows:
-                self._store.insert_chunks(rows)
-            write.renew(after=LEASE_SECONDS / 3)
-            self._delete([row for row in before if row.pk in deleted])
+                with self._sending(intent):
+                    self._store.insert_chunks(rows)
+            write.renew(after=LEASE_SECONDS / 30)  # a deletion made later may take place later, too
+            with self._sending(intent, deletes=True):
+                self._delete([row for row in before if row.pk in deleted])
             write.renew(after=LEASE_SECONDS / 3)
             self._commit(write, _contribution([*kept, *rows]))
             counts.update(inserted=len(rows), deleted=len(deleted), terms=len(staged.new))
+
+    @contextmanager
+    def _sending(self, intent: Intent, *, deletes: bool = False) -> Iterator[None]:
+        """Note that a call of a batch may still take place, until it is known that it cannot."""
+        self._in_doubt[intent.batch] = deletes
+        try:
+            yield
+        except AmbiguousWriteError:
+            raise
+        except StoreError:
+            del self._in_doubt[intent.batch]
+            raise
+        del self._in_doubt[intent.batch]
 
     def _commit(self, write: OpenWrite, after: Contribution) -> None:
         """Store the delta, or a correction if another writer took this one for dead and finished its batch."""
@@ -325,9 +389,14 @@ def _read_stored(store: Store, digests: Sequence[str], *, whole: bool = False) -
     return dict(found)
 
 
+def _has_landed(change: Change, stored: Mapping[str, ChunkRow], batch: str) -> bool:
+    """Return whether the new row of a change, if it has one, is stored."""
+    return not change.insert or (change.insert in stored and stored[change.insert].batch == batch)
+
+
 def _leftovers(change: Change, stored: Mapping[str, ChunkRow], batch: str) -> list[ChunkRow]:
     """Return the rows that an unfinished change should have deleted: none if its new row did not land."""
-    if change.insert and (change.insert not in stored or stored[change.insert].batch != batch):
+    if not _has_landed(change, stored, batch):
         return []
     return [stored[slot] for slot in change.delete if slot in stored and stored[slot].batch < batch]
 

@@ -7,6 +7,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from rag_bm25.analysis import require_analyzer
 from rag_bm25.checks import check_callable, check_switch, is_iterable
 from rag_bm25.documents.checks import check_chunks, check_distinct, check_given_chunk, check_ids, check_namespace
 from rag_bm25.documents.chunks import AddReport, NewChunk, batches
@@ -146,6 +147,7 @@ class WritePipeline:
         self, chunks: Iterable[NewChunk], embed: CheckedEmbed | None, options: WriteOptions
     ) -> Generator[AddReport, None, None]:
         """Write chunks batch by batch; the next ones are counted meanwhile."""
+        require_analyzer(self._encoder.analyzer)
         pending = batches(chunks, 4 * (self._config.dense_dim or 0))
         with self._lend_pool(options.workers) as pool, closing(CountingAhead(pending, pool)) as counting:
             for batch, count in counting:

@@ -173,11 +173,13 @@ async function explain(hit, asked) {
   const found = explanation.terms.filter((term) => term.contribution > 0);
   const absent = explanation.terms.filter((term) => term.contribution <= 0 && term.channel === "word").map((term) => term.term);
   const most = Math.max(...found.map((term) => term.contribution));
-  const heads = ["term", "contribution", "tf", "df", "idf", "weight"];
+  const heads = ["term", "contribution", "tf", "df", "idf", "factors", "weight"];
+  const factors = (term) => Object.entries(term.factors).filter(([, value]) => value !== 1)
+    .map(([name, value]) => `× ${format(value, 6)} ${name}`).join(" ");
   const row = (term) => h("tr", { class: term.channel === "word" ? null : "bigram" },
     h("th", { scope: "row" }, term.term, term.source ? h("span", { class: "quiet" }, ` ${term.source}`) : null),
     h("td", { class: "wide" }, bar(term.contribution / most, format(term.contribution)), h("span", {}, format(term.contribution))),
-    ...[term.tf, term.df, term.idf, term.weight].map((value) => h("td", {}, format(value))));
+    ...[term.tf, term.df, term.idf, factors(term), term.weight].map((value) => h("td", {}, format(value))));
   return h("div", { class: "explanation" },
     h("div", { class: "scroll" }, h("table", {},
       h("thead", {}, h("tr", {}, heads.map((name) => h("th", { scope: "col", class: name === "contribution" ? "wide" : null }, t(name))))),

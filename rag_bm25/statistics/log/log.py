@@ -190,7 +190,7 @@ class StatisticsLog:
     def note_sign(self, intent: Intent) -> None:
         """Note that an intent with a time of the future is there: others age it from now on."""
         now = time.time()
-        self._store.insert_log(LeaseRow(intent.batch, now).encode(int(now) // 60))
+        self._store.insert_log(LeaseRow(intent.batch, now).encode(int(now) // 10))
 
     # Damage
 
@@ -240,6 +240,7 @@ class StatisticsLog:
         """Store the intent of a batch, and the terms that it is the first to use."""
         self._store.insert_log([*TermsRow.encode(intent.batch, new_terms), *IntentRow.encode(intent)])
         self.open_batches.begin(intent.batch)
+        self._writers.look(self.open_batches.batches)
         self._terms.add(intent.batch, new_terms)
         return self.resume_write(intent)
 

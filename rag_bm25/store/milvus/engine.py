@@ -91,6 +91,11 @@ class Engine:
         self._check_process()  # a forked child may have inherited it taken by a thread that it does not have
         return self._write_lock
 
+    @property
+    def late_seconds(self) -> float:
+        """Seconds from its call during which a write that was given up may still take place."""
+        return 0.0
+
     def storage_choices(self) -> Mapping[str, tuple[Any, ...]]:
         """Return the storage options that have an effect, each with its values, () for all."""
         return {}

@@ -50,6 +50,15 @@ class ExternalCollection:
             msg = f"{parameter} must be a {datatype} field of collection {self._rows.name!r} ({fitting}), got {field!r}"
             raise ParameterError(msg)
 
+    def require_sparse_field(self) -> None:
+        """Refuse a collection without sparse vectors: no query of it could use the counts."""
+        if "SPARSE_FLOAT_VECTOR" not in self._types.values():
+            raise ParameterError(
+                f"collection {self._rows.name!r} has no SPARSE_FLOAT_VECTOR field, in which a query could search: add "
+                "one with the vectors of encode_documents; or put its texts, with their dense vectors, into an index "
+                "of their own: BM25Index.add(texts, ids=..., metadatas=..., embeddings=...)"
+            )
+
     def count(self, filter: str = "") -> int:
         """Count rows: more than :meth:`texts` gives where an engine keeps several rows of one key."""
         return self._rows.count(self._clause(filter))

@@ -16,6 +16,7 @@ from rag_bm25.store.milvus.client import pymilvus
 from rag_bm25.store.milvus.engine import NO_PINGS, UNREACHABLE, Engine, connect_client
 from rag_bm25.store.milvus.limits import DENIED
 from rag_bm25.store.milvus.lite3 import FlushingEngine
+from rag_bm25.store.protocol import AmbiguousWriteError
 from rag_bm25.store.storage import ALGOS, INDEX_TYPES, MILVUS_2_ALGOS, QUANT_TYPES, parse_version
 
 if TYPE_CHECKING:
@@ -29,12 +30,25 @@ if TYPE_CHECKING:
 CONNECT_TIMEOUT = 10.0
 CALL_TIMEOUT = 60.0
 RETRY_SECONDS = 10.0
+LATE_SECONDS = 60.0  # during which a server may go on with a write that it should have given up
 DEFAULT_PORT = 19530
 PROBE_TIMEOUT = 2.0
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0
 NOT_LOADED = frozenset({101, 201})  # collection, partitions
 # Codes of a server that restarts or recovers: service, collection, partition, channel, segment or node not ready.
 UNREADY = NOT_LOADED | {1, 2, 103, 106, 202, 503, 505, 507, 901, 905}
+# Codes of a server that has refused a request before it stored anything: for limits and quotas, or for a collection,
+# partition, database, parameter, privilege, alias or field.
+REFUSALS = frozenset({3, 4, *range(6, 12), *range(100, 300), *range(800, 900), *range(1100, 1200), *range(1400, 1900)})
+REFUSED_STATUSES = frozenset(
+    {
+        grpc.StatusCode.INVALID_ARGUMENT,
+        grpc.StatusCode.PERMISSION_DENIED,
+        grpc.StatusCode.RESOURCE_EXHAUSTED,
+        grpc.StatusCode.UNAUTHENTICATED,
+        grpc.StatusCode.UNIMPLEMENTED,
+    }
+)
 LOADED_ONLY = frozenset({"query", "search"})  # methods that find no released collection
 
 
@@ -69,6 +83,13 @@ class Server(Engine):
                 "certificates, and whether a proxy is set"
             ) from error.__cause__
 
+    @property
+    def late_seconds(self) -> float:
+        """Seconds from its call during which a write that was given up may still take place."""
+        # pymilvus repeats a call over a rate limit until the timeout, and the last attempt may take as long again.
+        timeout: float = self.options["timeout"]
+        return 2 * timeout + LATE_SECONDS
+
     def read(self, method: str, *args: Any, **kwargs: Any) -> Any:
         """Call the server, and repeat the call for some time if it cannot be reached, or is not ready.
 
@@ -81,6 +102,15 @@ class Server(Engine):
             reraise=True,
         )
         return repeated(self._read_loaded, method, *args, **kwargs)
+
+    def write(self, method: str, *args: Any, **kwargs: Any) -> Any:
+        """Call the server; unless it refuses, a write that fails may still take place."""
+        try:
+            return super().write(method, *args, **kwargs)
+        except StoreError as error:
+            if _is_refusal(error):
+                raise
+            raise AmbiguousWriteError(str(error)) from error.__cause__
 
     def _is_too_late(self, state: RetryCallState) -> bool:
         """Return whether to give up: a server that restarts is unready for longer than it is not reached."""
@@ -180,6 +210,15 @@ def _is_unready(error: BaseException) -> bool:
 def _code(error: StoreError) -> int | None:
     """Return the code that Milvus gives an error."""
     return getattr(error.__cause__, "code", None) if isinstance(error.__cause__, pymilvus.MilvusException) else None
+
+
+def _is_refusal(error: StoreError) -> bool:
+    """Return whether a call was not sent, or the server has refused it; any other failure leaves its outcome open."""
+    if error.__cause__ is None or DENIED in str(error):
+        return True
+    if isinstance(error.__cause__, grpc.Call):
+        return error.__cause__.code() in REFUSED_STATUSES
+    return _code(error) in REFUSALS
 
 
 def _is_refused(error: StoreError) -> bool:

@@ -94,6 +94,10 @@ class MilvusStore(MilvusLogStore):
     def write_lock(self) -> WriteLock:
         return self._open.write_lock
 
+    @property
+    def late_seconds(self) -> float:
+        return self._open.late_seconds
+
     def reveal_rows(self) -> None:
         """Mend rows that a clock that was wrong has hidden, in the whole file."""
         self._handle.writable().reveal_rows()

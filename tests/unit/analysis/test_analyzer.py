@@ -175,8 +175,8 @@ def test_another_language_is_stemmed(language: str, text: str, tokens: list[str]
 def test_the_language_is_stored_and_stems_alike_in_another_process() -> None:
     config = AnalyzerConfig(stem="german")
     code = (
-        "import json, sys; from rag_bm25.analysis import analyzer_from_settings, contract_of; "
-        "analyzer = analyzer_from_settings(json.load(sys.stdin)); "
+        "import json, sys; from rag_bm25.analysis import Analyzer, AnalyzerContract, contract_of, stored_analyzer; "
+        "analyzer = Analyzer(stored_analyzer(AnalyzerContract(json.load(sys.stdin), {}))); "
         "print(json.dumps([analyzer('Häuser der Städte'), contract_of(analyzer).probes]))"
     )
     contract = contract_of(Analyzer(config))

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from functools import partial
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -9,12 +10,16 @@ from rag_bm25.analysis import (
     Analyzer,
     AnalyzerConfig,
     AnalyzerContract,
-    analyzer_from_settings,
     contract_of,
     differences,
+    require_analyzer,
+    stored_analyzer,
 )
 from rag_bm25.analysis.contract import PROBES
 from rag_bm25.errors import ConfigMismatchError, FormatError, ParameterError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 AS_CHUNKS = AnalyzerConfig(query_segmentation="search", query_stop_words=(), query_stop_structures=False)
 
@@ -117,21 +122,29 @@ def test_probes_of_another_version_are_not_compared() -> None:
 def test_an_analyzer_is_rebuilt_from_its_settings() -> None:
     config = AnalyzerConfig(segmentation="exact", stem=False, stop_words=["的"], user_words=[("数据湖", 7)])  # type: ignore[arg-type]
     settings = json.loads(json.dumps(contract_of(Analyzer(config)).settings))
-    assert analyzer_from_settings(settings).config == config
+    assert stored_analyzer(AnalyzerContract(settings, {})) == config
 
 
-def test_a_callable_must_be_passed_again() -> None:
+@pytest.mark.parametrize("use", [lambda missing: missing("text"), require_analyzer, contract_of])
+def test_a_callable_must_be_passed_again(use: Callable[[object], object]) -> None:
+    missing = stored_analyzer(contract_of(letters))
     with pytest.raises(ConfigMismatchError) as caught:
-        analyzer_from_settings(contract_of(letters).settings)
+        use(missing)
     message = f"the index was made with the analyzer {__name__}.letters: "
-    message += "pass that callable as analyzer, or as preprocess_func"
+    message += "pass that callable as analyzer, or as preprocess_func; "
+    message += "on the command line, name it by --analyzer MODULE:NAME"
     assert str(caught.value) == message
+
+
+def test_only_a_missing_analyzer_is_refused() -> None:
+    require_analyzer(letters)
+    require_analyzer(AnalyzerConfig())
 
 
 @pytest.mark.parametrize("settings", [{}, {"analyzer": "neural"}])
 def test_an_unknown_kind_of_analyzer_is_refused(settings: dict[str, str]) -> None:
     with pytest.raises(FormatError, match="analyzer must be stored as 'rag_bm25' or 'callable', got"):
-        analyzer_from_settings(settings)
+        stored_analyzer(AnalyzerContract(dict(settings), {}))
 
 
 @pytest.mark.parametrize("tokens", ["abc", None, [1], ("a",)])

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from rag_bm25 import Decay, FunctionBoost, InputError, ParameterError, ValueBoost
-from rag_bm25.hits.boosts import check_boosts, factor_of, largest_factor
+from rag_bm25.hits.boosts import at_this_moment, factor_of, largest_factor
 from rag_bm25.query.explanation import Explanation
 from rag_bm25.query.scores import ScoreExplanation, with_factors
 
@@ -31,7 +31,7 @@ def test_dates_in_any_form_are_equally_far(origin: Any, value: str) -> None:
 def test_the_origin_is_now_by_default_and_the_same_for_a_whole_search() -> None:
     yesterday = (datetime.now(timezone.utc) - timedelta(days=1)).isoformat()
     assert Decay("date", 1).factor({"date": yesterday}) == pytest.approx(0.5, rel=1e-3)
-    (resolved,) = check_boosts([Decay("date", 1)])
+    (resolved,) = at_this_moment([Decay("date", 1)])
     assert isinstance(resolved, Decay)
     assert resolved.origin is not None
     assert resolved.factor({"date": yesterday}) == resolved.factor({"date": yesterday})
@@ -122,7 +122,7 @@ def test_factors_multiply_and_are_explained_one_by_one() -> None:
     tree = with_factors(ScoreExplanation(2.0, "score"), [boost.explain(metadata) for boost in boosts])
     assert tree.value == pytest.approx(2 * 0.25 * 3 * 1.5)
     assert [line.value for line in tree.details] == pytest.approx([2, 0.25, 3, 1.5])
-    assert tree.tree().splitlines()[2] == "  0.25 = factor of 'n' = 20: exp decay, 20 from the origin, 0.5 at 10"
+    assert tree.tree.splitlines()[2] == "  0.25 = factor of 'n' = 20: exp decay, 20 from the origin, 0.5 at 10"
     missing = with_factors(ScoreExplanation(2.0, "score"), [boost.explain({"stars": 1}) for boost in boosts])
     assert [line.value for line in missing.details] == [2, 1, 1, 1]
     assert with_factors(ScoreExplanation(2.0, "score"), []) == ScoreExplanation(2.0, "score")
@@ -131,21 +131,20 @@ def test_factors_multiply_and_are_explained_one_by_one() -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Decay("", 1), "key of Decay must be a metadata key"),
-        (lambda: Decay("n", 0), "scale of Decay must be a finite number > 0, got 0"),
-        (lambda: Decay("n", 1, "soon"), "origin of Decay must be a date"),
-        (lambda: Decay("n", 1, True), "origin of Decay must be a date"),
-        (lambda: Decay("n", 1, shape="round"), "shape of Decay must be one of exp, gauss, linear"),  # type: ignore[arg-type]
-        (lambda: Decay("n", 1, decay=1), r"decay of Decay must be a number in \(0, 1\), got 1"),
-        (lambda: Decay("n", 1, floor=1), r"floor of Decay must be a number in \[0, 1\), got 1"),
-        (lambda: Decay("n", 1, offset=-1), "offset of Decay must be a finite number >= 0, got -1"),
-        (lambda: Decay("n", 1, missing=-1), r"missing of Decay must be a number in \[0, 1,000\], got -1"),
-        (lambda: ValueBoost("n", {}), "factors of ValueBoost must be a mapping"),
-        (lambda: ValueBoost("n", {"a": float("nan")}), "factor of 'a' in ValueBoost must be"),
-        (lambda: ValueBoost("n", {"a": 1}, default=2000), "default of ValueBoost must be"),
-        (lambda: FunctionBoost(stars, 0), r"maximum of FunctionBoost must be a number in \(0, 1,000\], got 0"),
-        (lambda: FunctionBoost("n", 2), "function of FunctionBoost must be a callable, got 'n'"),  # type: ignore[arg-type]
-        (lambda: check_boosts({"date": 3}), "boosts must be a list of Decay, ValueBoost or FunctionBoost"),
+        (lambda: Decay("", 1), "key must be a str that is not empty"),
+        (lambda: Decay("n", 0), "scale must be a finite number > 0, got 0"),
+        (lambda: Decay("n", 1, "soon"), "origin must be a date"),
+        (lambda: Decay("n", 1, True), "origin must be a str or a date"),
+        (lambda: Decay("n", 1, shape="round"), "shape must be one of exp, gauss, linear"),  # type: ignore[arg-type]
+        (lambda: Decay("n", 1, decay=1), r"decay must be a number in \(0, 1\), got 1"),
+        (lambda: Decay("n", 1, floor=1), r"floor must be a number in \[0, 1\), got 1"),
+        (lambda: Decay("n", 1, offset=-1), "offset must be a finite number >= 0, got -1"),
+        (lambda: Decay("n", 1, missing=-1), r"missing must be a number in \[0, 1,000\], got -1"),
+        (lambda: ValueBoost("n", {}), "factors must be a mapping"),
+        (lambda: ValueBoost("n", {"a": float("nan")}), "factor of 'a' must be"),
+        (lambda: ValueBoost("n", {"a": 1}, default=2000), "default must be"),
+        (lambda: FunctionBoost(stars, 0), r"maximum must be a number in \(0, 1,000\], got 0"),
+        (lambda: FunctionBoost("n", 2), "function must be a callable, got 'n'"),  # type: ignore[arg-type]
     ],
 )
 def test_what_breaks_a_rule_is_refused(make: Any, message: str) -> None:

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from rag_bm25 import BM25Index, Fragment, Highlighting, Hit, IndexConfig, ParameterError
 from rag_bm25.analysis import Analyzer
-from rag_bm25.hits.highlights import Highlighter, check_highlight
+from rag_bm25.hits.highlights import Highlighter
+from rag_bm25.hits.options import check_options
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -131,11 +132,11 @@ def test_options_out_of_range_are_refused(wrong: dict[str, int]) -> None:
 
 
 def test_the_option_is_a_switch_or_a_highlighting() -> None:
-    assert check_highlight(Highlighting(size=99)) == Highlighting(size=99)
-    assert check_highlight(True) == Highlighting()
-    assert check_highlight(False) is check_highlight(None) is None
-    with pytest.raises(ParameterError, match="highlight must be True, False or a Highlighting, got 'yes'"):
-        check_highlight("yes")
+    assert check_options({"highlight": Highlighting(size=99)}) == {"highlight": Highlighting(size=99)}
+    assert check_options({"highlight": True}) == {"highlight": Highlighting()}
+    assert not any(check_options({"highlight": given}).get("highlight") for given in (False, None))
+    with pytest.raises(ParameterError, match="highlight must be True or False or a Highlighting, got 'yes'"):
+        check_options({"highlight": "yes"})
 
 
 def test_notebooks_show_marks_and_no_markup_of_the_text() -> None:

@@ -73,7 +73,7 @@ def test_hits_of_one_document_share_its_text() -> None:
     with BM25Index.open(":memory:", "docs", config=IndexConfig(chunk_size=9)) as index:
         metadatas = [{"source": "s", "chunk": at} for at in range(20)]
         index.add(["fig plum"] * 20, ids=[f"s#{at}" for at in range(20)], metadatas=metadatas)
-        contexts = [hit.context for hit in index.search("fig", 20, expand="document")]
+        contexts = [hit.context for hit in index.search("fig", 20, context="document")]
         assert {id(context.text) for context in contexts if context} == {id(contexts[0].text) if contexts[0] else 0}
         assert sorted(context.start for context in contexts if context) == list(range(0, 180, 9))
         assert {context.text[context.start : context.end] for context in contexts if context} == {"fig plum"}

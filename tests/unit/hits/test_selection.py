@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_bm25 import Hit, InputError, ValueBoost
+from rag_bm25 import MMR, Grouping, Hit, InputError, NearDuplicates, ValueBoost
 from rag_bm25.hits.diversity import (
     SparseCosines,
     cosine_similarity,
@@ -18,10 +18,10 @@ from rag_bm25.hits.diversity import (
     scale_to_relevance,
     without_near_duplicates,
 )
-from rag_bm25.hits.options import HitPlan, split_options
+from rag_bm25.hits.options import SearchOptions, check_options
 from rag_bm25.hits.selection import (
     Ranking,
-    boost,
+    by_final_score,
     choose,
     flatten,
     form_units,
@@ -45,14 +45,17 @@ hits = st.lists(
 plans = st.sampled_from(
     [
         {"boosts": BOOSTS},
-        {"group_by": "page"},
-        {"group_by": "page", "boosts": BOOSTS},
-        {"group_by": "page", "group_score": "sum", "candidates": 4},
-        {"group_by": "page", "group_score": "sum", "candidates": 4, "boosts": BOOSTS},
-        {"near_duplicates": 0.9},
-        {"near_duplicates": 0.9, "boosts": BOOSTS},
-        {"near_duplicates": 0.9, "group_by": "page", "group_size": 2},
-        {"mmr": 0.5, "candidates": 6, "group_by": "page"},
+        {"group": Grouping("page")},
+        {"group": Grouping("page"), "boosts": BOOSTS},
+        {"group": Grouping("page", score="sum"), "candidates": 4},
+        {"group": Grouping("page", score="sum"), "candidates": 4, "boosts": BOOSTS},
+        {"diversity": NearDuplicates(0.9)},
+        {"diversity": NearDuplicates(0.9), "boosts": BOOSTS},
+        {"diversity": NearDuplicates(0.9), "group": Grouping("page", 2)},
+        {"diversity": MMR(0.5), "candidates": 6, "group": Grouping("page")},
+        {"min_score": 20},
+        {"min_score": 20, "boosts": BOOSTS},
+        {"min_score": 20, "group": Grouping("page"), "boosts": BOOSTS},
     ]
 )
 
@@ -70,9 +73,10 @@ def read_similarity(some: Sequence[Hit]) -> Any:
     return np.array([[float(one.text == other.text) for other in some] for one in some])
 
 
-def select(plan: HitPlan, ranking: Ranking[Hit], k: int) -> list[tuple[str, float, float | None]]:
-    units = form_units(plan, boost(plan, ranking), num_units(plan, k), read_vectors).units
-    return [(hit.id, hit.score, hit.group_score) for hit in flatten(plan, choose(plan, units, k, read_similarity))]
+def select(options: SearchOptions, ranking: Ranking[Hit], k: int) -> list[tuple[str, float, float | None]]:
+    units = form_units(options, by_final_score(options, ranking), num_units(options, k), read_vectors).units
+    chosen = choose(options, units, k, read_similarity)
+    return [(hit.id, hit.score, hit.group_score) for hit in flatten(options.get("group"), chosen)]
 
 
 def ranked(given: list[tuple[int, str, str]]) -> list[Hit]:
@@ -85,30 +89,30 @@ def ranked(given: list[tuple[int, str, str]]) -> list[Hit]:
 
 @given(hits, plans, st.integers(1, 4))
 def test_what_is_enough_is_enough(given: list[tuple[int, str, str]], options: dict[str, Any], k: int) -> None:
-    plan, _ = split_options(options)
+    chosen = check_options(options)
     every = ranked(given)
-    whole = select(plan, Ranking(every), k)
+    whole = select(chosen, Ranking(every), k)
     for read in range(1, len(every)):
         part = Ranking(every[:read], every[read - 1].score, is_all=False)
-        if is_enough(plan, part, k, read_vectors):
-            assert select(plan, part, k) == whole, read
-    assert is_enough(plan, Ranking(every), k, read_vectors)
+        if is_enough(chosen, part, k, read_vectors):
+            assert select(chosen, part, k) == whole, read
+    assert is_enough(chosen, Ranking(every), k, read_vectors)
 
 
 def test_sums_take_twice_as_many_candidates_while_groups_are_missing() -> None:
-    plan, _ = split_options({"group_by": "page", "group_score": "sum", "candidates": 2})
+    chosen = check_options({"group": Grouping("page", score="sum"), "candidates": 2})
     every = ranked([(20 - at, "a" if at < 5 else "b", "up") for at in range(20)])
-    assert select(plan, Ranking(every), 1) == [("00", 20.0, 39.0)]
-    assert select(plan, Ranking(every), 2) == [("00", 20.0, 90.0), ("05", 15.0, 42.0)]  # 8 candidates: 5 of a, 3 of b
+    assert select(chosen, Ranking(every), 1) == [("00", 20.0, 39.0)]
+    assert select(chosen, Ranking(every), 2) == [("00", 20.0, 90.0), ("05", 15.0, 42.0)]  # 8 candidates: 5 of a, 3 of b
 
 
 def test_groups_that_may_have_more_members() -> None:
-    plan, _ = split_options({"group_by": "page", "group_size": 2})
+    chosen = check_options({"group": Grouping("page", 2)})
     full, half = (
         [Hit("1", 1.0, "", {"page": "a"}), Hit("2", 1.0, "", {"page": "a"})],
         [Hit("3", 1.0, "", {"page": "b"})],
     )
-    assert lacking(plan, [full, half, [Hit("4", 1.0, "")]]) == [half]
+    assert lacking(chosen, [full, half, [Hit("4", 1.0, "")]]) == [half]
 
 
 def test_a_reranker_decides_on_the_order_and_ties_stay_as_they_were() -> None:
@@ -184,4 +188,4 @@ def test_relevance_is_within_0_and_1() -> None:
 
 def test_what_others_call_k_is_named() -> None:
     with pytest.raises(TypeError, match="unexpected keyword argument 'top_k'; k is the number of hits; the options"):
-        split_options({"top_k": 5})
+        check_options({"top_k": 5})

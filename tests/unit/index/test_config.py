@@ -160,9 +160,19 @@ def test_stored_config_is_used_where_none_is_given() -> None:
     assert config_from_dict(stored(config), None) == config
 
 
-def test_callable_analyzer_must_be_given_again() -> None:
-    with pytest.raises(ConfigMismatchError):
-        config_from_dict(stored(), None)
+def test_a_callable_that_is_not_given_has_a_stand_in() -> None:
+    rebuilt = config_from_dict(stored(), None)
+    assert rebuilt == config_from_dict(stored(), rebuilt)
+    assert hash(rebuilt) == hash(config_from_dict(stored(), None))
+    assert (rebuilt.chunk_size, repr(rebuilt.analyzer)) == (500, "support.reference.split")
+    with pytest.raises(ConfigMismatchError, match=r"the analyzer support\.reference\.split: pass that callable"):
+        rebuilt.build_analyzer()("text")
+
+
+def test_the_stand_in_of_another_callable_is_refused() -> None:
+    other = config_from_dict(stored(replace(CONFIG, analyzer=no_vowels)), None)
+    with pytest.raises(ConfigMismatchError, match="tokens of "):
+        config_from_dict(stored(), other)
 
 
 def test_method_of_a_builtin_type_is_an_analyzer() -> None:

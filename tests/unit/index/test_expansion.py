@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rag_bm25 import BM25Index, Fuzzy, ParameterError, Query, QueryExpansion, Synonyms
+from rag_bm25 import BM25Index, Fuzzy, ParameterError, Query, QueryExpansion, QueryWeighting, Synonyms
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,7 +23,7 @@ def filled(index: BM25Index) -> BM25Index:
     return index
 
 
-def ids(index: BM25Index, query: str, **options: object) -> list[str]:
+def ids(index: BM25Index, query: str | Query, **options: object) -> list[str]:
     return [hit.id for hit in index.search(query, **options)]  # type: ignore[arg-type]
 
 
@@ -38,12 +38,12 @@ def test_vocabulary_is_read_only_where_spellings_and_prefixes_need_it(
 ) -> None:
     pytest.importorskip("rapidfuzz")
     reader = reopened(read_only=True)
-    ids(reader, "apple lab*", expansion=SYNONYMS, syntax=False)
+    ids(reader, "apple lab*", expansion=SYNONYMS)
     assert not reader._live.view.vocabulary
     assert ids(reader, "bananna", expansion=FUZZY) == ["1"]
     assert reader._live.view.vocabulary
     other = reopened(read_only=True)
-    assert ids(other, "ban*", syntax=True) == ["1"]
+    assert ids(other, Query.parse("ban*")) == ["1"]
     assert ids(other, "", expansion=FUZZY) == []
 
 
@@ -110,8 +110,7 @@ def test_min_should_match_is_no_part_of_a_vector(filled: BM25Index) -> None:
     with pytest.raises(ParameterError) as caught:
         filled.encode_queries(["apple"], min_should_match=1)
     assert str(caught.value) == (
-        "min_should_match is not supported here: it cannot be expressed as a vector. "
-        "Use search, search_batch or explain"
+        "min_should_match is not supported here: a vector cannot express it. Use a search, or explain"
     )
 
 
@@ -128,15 +127,16 @@ def test_explain_says_what_min_should_match_leaves_out(filled: BM25Index) -> Non
 
 def test_explain_names_synonyms_with_their_factors(filled: BM25Index) -> None:
     expansion = QueryExpansion(Synonyms.of({"apple": {"fig": 0.5}}))
-    lines = filled.explain({"apple": 2.0}, "4", expansion=expansion, idf="lucene").tree().splitlines()
+    lines = filled.explain(
+        {"apple": 2.0}, "4", expansion=expansion, weighting=QueryWeighting(idf="lucene")
+    ).tree.splitlines()
     # ln(1 + 2.5 / 3.5) = 0.538997 for apple, ln(1 + 4.5 / 1.5) = 1.386294 for fig; 0.538997 * 0.516129.
-    assert lines[:8] == [
+    assert lines[:7] == [
         "0.278192 = score of chunk '4' for the query 'apple', sum of:",
-        "  0 = 'apple' is not in the chunk; df = 3 of N = 5 chunks have it",
         "  0.278192 = 'fig' (synonym of 'apple'), product of:",
         "    0.538997 = query weight, product of:",
-        "      0.5 = weight of the synonym",
-        "      2 = boost in the query",
+        "      0.5 = synonym_weight",
+        "      2 = boost, in the query",
         "      0.388804 = share, so that 'fig' weighs as 'apple': 0.538997 / 1.38629",
         "      1 = qtf, occurrences in the query",
     ]

@@ -428,7 +428,7 @@ def test_a_query_that_is_being_analysed_keeps_its_moment(index: BM25Index, gate:
 
 
 def test_a_search_with_feedback_has_one_moment(index: BM25Index, store: MemoryStore, gate: Gate) -> None:
-    options: dict[str, Any] = {"feedback": RM3(), "relevant": ["a"]}
+    options: dict[str, Any] = {"feedback": RM3(["a"])}
     before = index.encode_queries(["apple tart"], **options)
     store.on_call = lambda called: gate.pass_through() if called == "get_chunks" else None
     found: list[Any] = []

@@ -13,7 +13,7 @@ from rag_bm25.statistics.corpus import Contribution, CorpusStatistics
 from rag_bm25.vectors.sparse import EMPTY
 from rag_bm25.vectors.terms import BIGRAM_MARK, TermIds, term_id
 from rag_bm25.weighting.document import DocumentWeighting
-from rag_bm25.weighting.query import QueryWeighting
+from rag_bm25.weighting.query import DEFAULT_WEIGHTING, QueryWeighting
 
 
 def counted(chunks: dict[str, str]) -> CorpusStatistics:
@@ -27,7 +27,7 @@ CORPUS = counted({"1": "apple banana", "2": "apple cherry", "3": "apple", "4": "
 
 
 def encoder(weighting: QueryWeighting | None = None) -> QueryEncoder:
-    return QueryEncoder(str.split, weighting or QueryWeighting(idf="lucene"), TermIds())
+    return QueryEncoder(str.split, weighting or QueryWeighting(idf="lucene").over(DEFAULT_WEIGHTING), TermIds())
 
 
 @given(corpora(min_size=1), texts(), query_weightings)
@@ -70,13 +70,15 @@ def test_query_method_of_the_analyzer_is_used() -> None:
         def query(self, text: str) -> list[str]:
             return ["fig"]
 
-    made = QueryEncoder(Analyzer(), QueryWeighting(), TermIds())
+    made = QueryEncoder(Analyzer(), DEFAULT_WEIGHTING, TermIds())
     assert made.terms("whatever", CORPUS).terms == ["fig"]
 
 
 def test_bigrams_are_boosted_by_the_weight_of_their_channel() -> None:
     tokens = ["合同", "\0合同", "\0同法", "\0合同"]
-    made = QueryEncoder(lambda _: tokens, QueryWeighting(idf="lucene", bigram_weight=0.25), TermIds())
+    made = QueryEncoder(
+        lambda _: tokens, QueryWeighting(idf="lucene", bigram_weight=0.25).over(DEFAULT_WEIGHTING), TermIds()
+    )
     corpus = CorpusStatistics()
     ids = sorted(map(term_id, tokens[:2]))
     corpus.add(Contribution(4, 9, np.array(ids, np.uint32), np.array([1, 1])))
@@ -88,10 +90,10 @@ def test_bigrams_are_boosted_by_the_weight_of_their_channel() -> None:
 
 
 def test_bigrams_of_words_have_a_weight_of_their_own() -> None:
-    weighting = QueryWeighting(bigram_weight=0.25, word_bigram_weight=0.125)
+    weighting = QueryWeighting(bigram_weight=0.25, word_bigram_weight=0.125).over(DEFAULT_WEIGHTING)
     made = QueryEncoder(lambda _: ["合同", "\0合同", "\0fig tree"], weighting, TermIds())
     assert [source.boost for source in made.terms("合同 fig tree", CORPUS).sources] == [1, 0.25, 2 * 0.125]
-    alone = QueryEncoder(made.analyzer, QueryWeighting(word_bigram_weight=0), TermIds())
+    alone = QueryEncoder(made.analyzer, QueryWeighting(word_bigram_weight=0).over(DEFAULT_WEIGHTING), TermIds())
     assert alone.terms("合同 fig tree", CORPUS).terms == ["合同", "\0合同"]
 
 
@@ -104,20 +106,24 @@ def test_bigrams_of_words_have_a_weight_of_their_own() -> None:
     ],
 )
 def test_letters_and_numbers_beside_chinese_have_a_factor(tokens: list[str], boosts: list[float]) -> None:
-    found = QueryEncoder(lambda _: tokens, QueryWeighting(latin_weight=3), TermIds()).terms("any", CORPUS)
+    found = QueryEncoder(lambda _: tokens, QueryWeighting(latin_weight=3).over(DEFAULT_WEIGHTING), TermIds()).terms(
+        "any", CORPUS
+    )
     of_terms = dict(zip(found.terms, found.boost.tolist(), strict=True))
     assert [of_terms[token] for token in tokens] == pytest.approx(boosts)
 
 
 def test_letters_have_no_factor_where_bigrams_are_left_out() -> None:
-    made = QueryEncoder(lambda _: ["手机", "\0手机", "iphone"], QueryWeighting(bigram_weight=0), TermIds())
+    made = QueryEncoder(
+        lambda _: ["手机", "\0手机", "iphone"], QueryWeighting(bigram_weight=0).over(DEFAULT_WEIGHTING), TermIds()
+    )
     assert [source.boost for source in made.terms("any", CORPUS).sources] == [1, 1]
 
 
 def test_kept_facts_change_no_weight() -> None:
-    kept = QueryEncoder(str.split, QueryWeighting(), TermIds(), kept={})
+    kept = QueryEncoder(str.split, DEFAULT_WEIGHTING, TermIds(), kept={})
     for query in ("apple fig", "fig unknown fig", "unknown apple", ""):
-        fresh = encoder(QueryWeighting()).terms(query, CORPUS)
+        fresh = encoder(DEFAULT_WEIGHTING).terms(query, CORPUS)
         again = kept.terms(query, CORPUS)
         assert (again.terms, again.ids.tolist(), again.df.tolist()) == (
             fresh.terms,
@@ -129,7 +135,7 @@ def test_kept_facts_change_no_weight() -> None:
 
 def test_few_facts_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rag_bm25.query.encoder.MAX_KEPT", 2)
-    made = QueryEncoder(str.split, QueryWeighting(), TermIds(), kept={})
+    made = QueryEncoder(str.split, DEFAULT_WEIGHTING, TermIds(), kept={})
     for query in ("a b", "c d", "e"):
         assert made.terms(query, CORPUS).terms == query.split()
     assert made.kept is not None
@@ -137,20 +143,24 @@ def test_few_facts_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_weight_of_the_channel_multiplies_every_other_boost() -> None:
-    made = encoder(QueryWeighting(bigram_weight=0.25))
-    asked = QueryTerm(BIGRAM_MARK + "合同", 1, TermSource("synonym", (("weight of the synonym", 2.0),)))
+    made = encoder(QueryWeighting(bigram_weight=0.25).over(DEFAULT_WEIGHTING))
+    asked = QueryTerm(BIGRAM_MARK + "合同", 1, TermSource("synonym", (("synonym_weight", 2.0),)))
     terms = made.weigh([asked], CORPUS)
     assert terms.boost.tolist() == [0.5]
     assert terms.sources[0].reason == "synonym"
 
 
 def test_bigrams_without_weight_are_left_out() -> None:
-    made = QueryEncoder(lambda _: ["合同", "\0合同"], QueryWeighting(bigram_weight=0), TermIds())
+    made = QueryEncoder(
+        lambda _: ["合同", "\0合同"], QueryWeighting(bigram_weight=0).over(DEFAULT_WEIGHTING), TermIds()
+    )
     assert made.terms("合同", CORPUS).terms == ["合同"]
 
 
 def test_terms_that_share_an_id_add_up() -> None:
-    made = QueryEncoder(str.split, QueryWeighting(idf="lucene"), {"fig": term_id("fig"), "figs": term_id("fig")})
+    made = QueryEncoder(
+        str.split, QueryWeighting(idf="lucene").over(DEFAULT_WEIGHTING), {"fig": term_id("fig"), "figs": term_id("fig")}
+    )
     both, alone = made.encode("fig figs", CORPUS), made.encode("fig", CORPUS)
     assert both.to_dict() == pytest.approx({term_id("fig"): 2 * alone.get(term_id("fig"))})
 
@@ -163,7 +173,7 @@ def test_encoding_leaves_the_statistics_alone() -> None:
 
 
 def test_boost_multiplies_the_weight_of_its_term_alone() -> None:
-    origin = TermSource("synonym of 'fruit'", (("weight of the synonym", 0.5), ("boost in the query", 3.0)))
+    origin = TermSource("synonym of 'fruit'", (("synonym_weight", 0.5), ("boost, in the query", 3.0)))
     plain = encoder().weigh([QueryTerm("fig", 2), QueryTerm("apple")], CORPUS)
     boosted = encoder().weigh([QueryTerm("fig", 2, origin), QueryTerm("apple")], CORPUS)
     assert boosted.boost.tolist() == [1.5, 1.0]

@@ -20,7 +20,7 @@ from rag_bm25.statistics.corpus import Contribution, CorpusStatistics
 from rag_bm25.vectors.sparse import SparseVector
 from rag_bm25.vectors.terms import TermIds, is_bigram
 from rag_bm25.weighting.document import DocumentWeighting
-from rag_bm25.weighting.query import QueryWeighting
+from rag_bm25.weighting.query import DEFAULT_WEIGHTING, QueryWeighting
 
 if TYPE_CHECKING:
     from rag_bm25.analysis import TextAnalyzer
@@ -48,8 +48,9 @@ def weigh(
     statistics.add(Contribution.of(encoded.vectors, encoded.lengths.tolist()))
     lookup = TermLookup().plus(list(dict.fromkeys(token for chunk in chunks for token in analyzer(chunk))))
     rules = Synonyms.parse(synonyms)
+    weighting = QueryWeighting(idf="lucene", k3=k3).over(DEFAULT_WEIGHTING)
     expander = Expander(analyzer, QueryExpansion(rules, **expansion), SynonymTable(rules, analyzer), lookup)
-    return QueryEncoder(analyzer, QueryWeighting(idf="lucene", k3=k3), TermIds(), expander).terms(query, statistics)
+    return QueryEncoder(analyzer, weighting, TermIds(), expander).terms(query, statistics)
 
 
 def weights(terms: QueryTerms) -> dict[str, float]:
@@ -65,8 +66,8 @@ def test_boosts_multiply_and_occurrences_add_up() -> None:
     assert weights(terms) == pytest.approx({"car": 2 * idf("car"), "engine": idf("engine")})
     terms = weigh({"car": 2.0, "car engine": 0.5})
     assert weights(terms) == pytest.approx({"car": 2.5 * idf("car"), "engine": 0.5 * idf("engine")})
-    assert terms.sources[0].factors == (("boost in the query, mean of its occurrences", 1.25),)
-    assert terms.sources[1].factors == (("boost in the query", 0.5),)
+    assert terms.sources[0].factors == (("boost, mean of its occurrences in the query", 1.25),)
+    assert terms.sources[1].factors == (("boost, in the query", 0.5),)
 
 
 def test_rare_synonym_weighs_no_more_than_the_word_itself() -> None:
@@ -75,7 +76,7 @@ def test_rare_synonym_weighs_no_more_than_the_word_itself() -> None:
     assert weights(terms) == pytest.approx({"car": idf("car"), "automobile": 0.5 * idf("car")})
     assert reasons(terms) == {"car": "", "automobile": "synonym of 'car'"}
     assert terms.sources[1].factors == (
-        ("weight of the synonym", 0.5),
+        ("synonym_weight", 0.5),
         (
             f"share, so that 'automobile' weighs as 'car': {idf('car'):.6g} / {idf('automobile'):.6g}",
             pytest.approx(idf("car") / idf("automobile")),
@@ -213,13 +214,13 @@ def test_prefix_is_looked_for_as_it_is_analysed_where_it_is_not_found_as_it_is_w
 
 def test_bigrams_of_a_synonym_are_added_and_those_of_a_replaced_word_taken_away() -> None:
     chunks = ["解除劳动合同", "雇佣协议", "协议"]
-    terms = weigh("劳动合同", "劳动合同 => 雇佣协议", chunks, Analyzer(), phrases=False)
+    terms = weigh("劳动合同", "劳动合同 => 雇佣协议", chunks, Analyzer(), synonym_phrases=False)
     assert [term.strip("\0") for term in terms.terms if is_bigram(term)] == ["雇佣", "佣协", "协议"]
     assert [term for term in terms.terms if not is_bigram(term)] == ["雇佣", "协议"]
 
 
 def test_bigrams_of_a_synonym_share_as_its_words_do() -> None:
-    terms = weigh("协议", "协议, 雇佣合同", ["解除劳动合同", "雇佣协议", "协议"], Analyzer(), phrases=False)
+    terms = weigh("协议", "协议, 雇佣合同", ["解除劳动合同", "雇佣协议", "协议"], Analyzer(), synonym_phrases=False)
     shares = {
         term: origin.factors[1][1] for term, origin in zip(terms.terms, terms.sources, strict=True) if origin.reason
     }
@@ -249,8 +250,8 @@ def test_empty_index_adds_nothing() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"synonyms": {"a": ["b"]}}, "synonyms must be a Synonyms, got {'a': ['b']}"),
-        ({"fuzzy": True}, "fuzzy must be a Fuzzy, got True"),
+        ({"synonyms": "a, b"}, "synonyms must be a Synonyms or a mapping of str to JSON values or None, got 'a, b'"),
+        ({"fuzzy": 1}, "fuzzy must be a Fuzzy or True or False or None, got 1"),
     ],
 )
 def test_values_of_other_types_are_refused(options: dict[str, Any], message: str) -> None:
@@ -306,7 +307,12 @@ def test_words_that_no_bigrams_hold_together_count_one_by_one(synonym: str, word
 
 def test_without_bigrams_the_words_of_a_synonym_count_one_by_one() -> None:
     assert weigh("ny", "ny, new york").terms == ["ny", "new", "york"]
-    assert weigh("ny", "ny, new york", TOWNS, Analyzer(), phrases=False).terms == ["ny", "new", "york", "\0new york"]
+    assert weigh("ny", "ny, new york", TOWNS, Analyzer(), synonym_phrases=False).terms == [
+        "ny",
+        "new",
+        "york",
+        "\0new york",
+    ]
 
 
 def vector_of(terms: QueryTerms, *held: str) -> SparseVector:

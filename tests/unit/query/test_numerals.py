@@ -92,13 +92,13 @@ def test_an_article_in_characters_has_all_words_that_its_digits_are_written_with
 
 
 def test_explain_names_the_digits(law: BM25Index) -> None:
-    explained = law.explain("劳动第47条^2", "47", syntax=True)
+    explained = law.explain(Query.parse("劳动第47条^2"), "47")
     of_article = {term.term: term for term in explained.terms if term.source}
     assert {term.source for term in of_article.values()} == {"'第47条' in characters"}
     assert of_article.keys() == {"第四十七条", "第四", "四十", "十七", "七条"}
     single = {term.term: term.query_weight for term in law.explain("第47条", "47").terms}
     assert all(term.query_weight == pytest.approx(2 * single[term.term]) for term in of_article.values())
-    assert explained.value == pytest.approx(law.search("劳动第47条^2", syntax=True)[0].score)
+    assert explained.value == pytest.approx(law.search(Query.parse("劳动第47条^2"))[0].score)
 
 
 def test_the_characters_weigh_no_more_than_the_digits_would(law: BM25Index) -> None:

@@ -171,8 +171,8 @@ def test_most_frequent_terms_by_df_then_by_name() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"max_edits": 3}, 'max_edits, where it is not "auto", must be an int in 0..2, got 3'),
-        ({"max_edits": "Auto"}, "max_edits, where it is not \"auto\", must be an int in 0..2, got 'Auto'"),
+        ({"max_edits": 3}, "max_edits must be one of auto, 0, 1, 2, got 3"),
+        ({"max_edits": "Auto"}, "max_edits must be one of auto, 0, 1, 2, got 'Auto'"),
         ({"prefix_length": -1}, "prefix_length must be an int in 0..8, got -1"),
         ({"max_terms": True}, "max_terms must be an int in 1..1024, got True"),
         ({"terms": "some"}, "terms must be one of unknown, all, got 'some'"),

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from support.memory_store import MemoryStore
 
-from rag_bm25 import BM25Index, IndexConfig
+from rag_bm25 import BM25Index, IndexConfig, Query, QueryWeighting
 from rag_bm25.index.searching.memo import QueryMemo
 from rag_bm25.query.encoder import QueryEncoder
 
@@ -105,13 +105,12 @@ class TestSearches:
     @pytest.mark.parametrize(
         "other",
         [
-            {"idf": "lucene"},
-            {"k3": 1.0},
+            {"weighting": QueryWeighting(idf="lucene")},
+            {"weighting": QueryWeighting(k3=1.0)},
             {"namespace": "other"},
             {"namespace": ["", "other"]},
             {"namespace": None},
             {"statistics": "all"},
-            {"syntax": True},
         ],
     )
     def test_other_options_are_other_weights(self, index: BM25Index, other: dict[str, Any]) -> None:
@@ -124,7 +123,7 @@ class TestSearches:
 
     def test_what_depends_on_the_vocabulary_is_weighed_each_time(self, index: BM25Index, weighed: list[str]) -> None:
         for _ in range(2):
-            index.search("app*", syntax=True)
+            index.search(Query.parse("app*"))
         assert weighed == ["app", "app"]
 
     def test_long_texts_are_weighed_each_time(self, index: BM25Index, weighed: list[str]) -> None:

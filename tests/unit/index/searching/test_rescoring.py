@@ -76,7 +76,7 @@ def test_without_near_ties_change_places(index: BM25Index, expected: list[tuple[
 def test_with_it_scores_and_order_are_those_of_the_definition(
     index: BM25Index, expected: list[tuple[str, float]], k: int
 ) -> None:
-    hits = index.search(QUERY, k, rescore=True)
+    hits = index.search(QUERY, k, search_params={"rescore": True})
     assert ids(hits) == ids(expected[:k])
     np.testing.assert_allclose([hit.score for hit in hits], [score for _, score in expected[:k]], rtol=1e-6)
 
@@ -84,18 +84,18 @@ def test_with_it_scores_and_order_are_those_of_the_definition(
 def test_scores_are_to_the_bit_those_of_a_store_that_does_not_round(index: BM25Index) -> None:
     exact = filled(MemoryStore())
     for k in (1, 7, 120):
-        assert pairs(index.search(QUERY, k, rescore=True)) == pairs(exact.search(QUERY, k))
-        assert pairs(exact.search(QUERY, k, rescore=True)) == pairs(exact.search(QUERY, k))
+        assert pairs(index.search(QUERY, k, search_params={"rescore": True})) == pairs(exact.search(QUERY, k))
+        assert pairs(exact.search(QUERY, k, search_params={"rescore": True})) == pairs(exact.search(QUERY, k))
 
 
 def test_every_search_takes_it(expected: list[tuple[str, float]]) -> None:
     config = replace(CONFIG, dense_dim=4)
-    index, options = filled(RoundingStore(), config), {"rescore": True}
+    index, options = filled(RoundingStore(), config), {"search_params": {"rescore": True}}
     model, names = Letters(), {"k": 9, "id_key": "id"}
     searches: list[Callable[[], list[str]]] = [
-        lambda: ids(index.search_batch(["nothing", QUERY], 9, rescore=True)[1]),
-        lambda: ids(index.search(QUERY, 9, rescore=True, min_should_match=2)),
-        lambda: ids(index.search(QUERY, 9, rescore=True, namespace=["", "x"], statistics="all")),
+        lambda: ids(index.search_batch(["nothing", QUERY], 9, search_params={"rescore": True})[1]),
+        lambda: ids(index.search(QUERY, 9, search_params={"rescore": True}, min_should_match=2)),
+        lambda: ids(index.search(QUERY, 9, search_params={"rescore": True}, namespace=["", "x"], statistics="all")),
         lambda: [one.metadata["id"] for one in MilvusBM25Retriever(index=index, **names, **options).invoke(QUERY)],
         lambda: [one.metadata["id"] for one in MilvusBM25Retriever(index=index, **names).invoke(QUERY, **options)],
         lambda: [one.id or "" for one in MilvusBM25VectorStore(index).similarity_search(QUERY, 9, **options)],
@@ -110,7 +110,14 @@ def test_the_lexical_arm_of_a_hybrid_search_is_exact(expected: list[tuple[str, f
     index = filled(RoundingStore(), replace(CONFIG, dense_dim=4))
     for rescore in (False, True):
         hits = index.search_hybrid(
-            QUERY, [1.0, 0, 0, 0], 20, fusion=RRF(), sparse_k=20, dense_k=1, arm_scores=True, rescore=rescore
+            QUERY,
+            [1.0, 0, 0, 0],
+            20,
+            fusion=RRF(),
+            sparse_k=20,
+            dense_k=1,
+            arm_scores=True,
+            search_params={"rescore": rescore},
         )
         lexical = sorted(
             ((hit.id, hit.sparse_score) for hit in hits if hit.sparse_score is not None), key=lambda hit: -hit[1]
@@ -122,7 +129,7 @@ def test_the_lexical_arm_of_a_hybrid_search_is_exact(expected: list[tuple[str, f
 def test_feedback_learns_from_the_chunks_of_an_exact_search() -> None:
     index, exact = filled(RoundingStore()), filled(MemoryStore())
     for method in (RM3(fb_docs=3), None):
-        query, options = QUERY, {"feedback": method, "rescore": True}
+        query, options = QUERY, {"feedback": method, "search_params": {"rescore": True}}
         assert pairs(index.search(query, 10, **options)) == pairs(exact.search(query, 10, **options))  # type: ignore[arg-type]
 
 
@@ -169,7 +176,7 @@ def test_reach_covers_what_fp16_does_to_two_weights() -> None:
 @pytest.mark.parametrize("value", [None, 1, "yes"])
 def test_other_values_are_refused(index: BM25Index, value: Any) -> None:
     with pytest.raises(ParameterError, match="rescore must be True or False"):
-        index.search(QUERY, rescore=value)
+        index.search(QUERY, search_params={"rescore": value})
 
 
 @pytest.mark.parametrize(
@@ -191,7 +198,7 @@ def test_explain_says_where_the_score_of_a_search_may_be_rounded(
     index = filled(store)
     said = "the search gives to within 0.1%" in index.explain(QUERY, "c001").description
     assert said == rounds
-    assert "within" not in index.explain(QUERY, "c001", rescore=True).description
+    assert "within" not in index.explain(QUERY, "c001", search_params={"rescore": True}).description
 
 
 def test_verify_counts_vectors_that_are_not_rounded(index: BM25Index) -> None:

@@ -7,7 +7,9 @@ from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
 
+import grpc
 import pytest
+from grpc import StatusCode as Status
 from pymilvus import MilvusException
 from pymilvus.client.types import LoadState
 
@@ -17,6 +19,7 @@ from rag_bm25.store.milvus.connection import Connection
 from rag_bm25.store.milvus.schema import LOG_FIELDS
 from rag_bm25.store.milvus.searching import ChunkSearch
 from rag_bm25.store.milvus.server import UNREADY, Server
+from rag_bm25.store.protocol import AmbiguousWriteError
 
 
 @pytest.fixture
@@ -47,6 +50,66 @@ def test_writes_are_not_repeated(client: Mock) -> None:
     client.insert.side_effect = failing_once(503, {})
     with pytest.raises(StoreError, match="not now"):
         served().write("insert", "docs", [])
+
+
+class CallError(grpc.RpcError, grpc.Call):  # type: ignore[misc]
+    """How a call ended."""
+
+    def __init__(self, status: grpc.StatusCode) -> None:
+        self._status = status
+
+    def code(self) -> grpc.StatusCode:
+        return self._status
+
+    def details(self) -> str:
+        return "the call failed"
+
+
+def failed_write(client: Mock, error: Exception) -> StoreError:
+    client.insert.side_effect = error
+    with pytest.raises(StoreError) as caught:
+        served().write("insert", "docs", [])
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        *(MilvusException(code, "request is rejected") for code in (8, 9, 100, 1100, 1401)),
+        MilvusException(8, "[insert] Retry timeout: 60s, message=rate limit exceeded"),
+        MilvusException(65535, "PrivilegeInsert: permission deny to ann"),
+        *(CallError(status) for status in (Status.PERMISSION_DENIED, Status.RESOURCE_EXHAUSTED)),
+    ],
+)
+def test_a_refused_write_does_not_take_place_later(client: Mock, error: Exception) -> None:
+    assert not isinstance(failed_write(client, error), AmbiguousWriteError)
+
+
+def test_nor_does_a_write_that_was_not_sent(client: Mock) -> None:
+    server = served()
+    server._pid += 1
+    with pytest.raises(StoreError, match="before a fork") as caught:
+        server.write("insert", "docs", [])
+    assert not isinstance(caught.value, AmbiguousWriteError)
+    assert client.insert.call_count == 0
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        *(MilvusException(code, "context deadline exceeded") for code in (1, 2, 10000, 10001, 65535)),
+        MilvusException(Status.UNAVAILABLE, "[insert] Retry timeout: 60s"),
+        *(CallError(status) for status in (Status.DEADLINE_EXCEEDED, Status.UNAVAILABLE, Status.CANCELLED)),
+    ],
+)
+def test_any_other_failed_write_may_take_place_later(client: Mock, error: Exception) -> None:
+    assert isinstance(failed_write(client, error), AmbiguousWriteError)
+
+
+@pytest.mark.usefixtures("client")
+def test_a_write_may_take_place_for_a_minute_after_its_last_attempt() -> None:
+    """pymilvus begins no attempt after the timeout, and gives each as long."""
+    assert served(timeout=5).late_seconds == 5 + 5 + 60
 
 
 def test_a_read_is_given_up_after_the_timeout(client: Mock) -> None:

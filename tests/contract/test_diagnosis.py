@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from support.reference import split
 
-from rag_bm25 import BM25Index, IndexConfig, ValueBoost
+from rag_bm25 import BM25Index, Grouping, IndexConfig, Query, ValueBoost
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -55,10 +55,10 @@ def codes(diagnosis: Diagnosis) -> list[str]:
         ("fig", {"filter": {"kind": "lav"}}, ["filter"]),
         ("fig", {"filter": {"kind": "memo"}}, ["filter"]),
         ("pear", {"filter": {"$not": {"kind": {"$in": ["memo"]}}, "year": {"$gt": 2000}}}, ["filter"]),
-        ("fig", {"must": ["never"]}, ["must"]),
-        ("fig", {"must": ["never"], "filter": {"kind": "memo"}}, ["options"]),
-        ("fig", {"must_not": ["fig"]}, ["must_not"]),
-        ("fig", {"phrases": ["合同 劳动"]}, ["phrases"]),
+        (Query("fig", must=["never"]), {}, ["must"]),
+        (Query("fig", must=["never"]), {"filter": {"kind": "memo"}}, ["options"]),
+        (Query("fig", must_not=["fig"]), {}, ["must_not"]),
+        (Query("fig", phrases=["合同 劳动"]), {}, ["phrases"]),
         ("fig 劳动 pear", {"min_should_match": 3}, ["min_should_match"]),
         ("劳动", {"boosts": [ValueBoost("kind", {"law": 0})]}, ["boosts"]),
         ("fig", {"min_score": 10.0}, ["min_score"]),
@@ -66,15 +66,15 @@ def codes(diagnosis: Diagnosis) -> list[str]:
     ],
 )
 def test_searches_without_hits_have_reasons(
-    index: BM25Index, query: str, options: dict[str, Any], expected: list[str]
+    index: BM25Index, query: Query | str, options: dict[str, Any], expected: list[str]
 ) -> None:
-    assert codes(index.why_nothing(query, **options)) == expected
+    assert codes(index.diagnose(query, **options)) == expected
 
 
 def test_the_details_are_those_of_the_chunks(index: BM25Index) -> None:
-    (excluded,) = index.why_nothing("fig", filter={"kind": "memo"}).reasons
+    (excluded,) = index.diagnose("fig", filter={"kind": "memo"}).reasons
     assert {name: set(values) for name, values in excluded.details["values"].items()} == {"kind": {"'law'", "'memo'"}}
-    missing = index.why_nothing("fig", filter={"years": 1}).reasons[0].details
+    missing = index.diagnose("fig", filter={"years": 1}).reasons[0].details
     assert missing == {"missing": ["years"], "fields": ["kind", "note", "of", "source", "year"]}
 
 
@@ -86,18 +86,18 @@ def test_the_details_are_those_of_the_chunks(index: BM25Index) -> None:
 def test_a_filter_excludes_the_chunks_that_do_not_pass_it(
     index: BM25Index, id_: str, where: dict[str, Any], passing: str
 ) -> None:
-    found = codes(index.why_not("fig pear", id_, filter=where))
+    found = codes(index.diagnose("fig pear", id_, filter=where))
     assert found == ([] if id_ in passing else ["filter"])
 
 
 def test_chunks_that_are_no_hits_have_reasons(index: BM25Index) -> None:
-    assert codes(index.why_not("fig", "never")) == ["no_chunk"]
-    assert codes(index.why_not("fig", "e")) == ["no_chunk"]
-    assert codes(index.why_not("fig", "c")) == ["no_term"]
-    assert codes(index.why_not("fig", "a", must=["pear"])) == ["must"]
+    assert codes(index.diagnose("fig", "never")) == ["no_chunk"]
+    assert codes(index.diagnose("fig", "e")) == ["no_chunk"]
+    assert codes(index.diagnose("fig", "c")) == ["no_term"]
+    assert codes(index.diagnose(Query("fig", must=["pear"]), "a")) == ["must"]
     ranked = index.search("fig pear plum")
     for rank, hit in enumerate(ranked, 1):
-        found = index.why_not("fig pear plum", hit.id, k=1)
+        found = index.diagnose("fig pear plum", hit.id, k=1)
         assert (found.rank, found.score) == (rank, hit.score)
         assert codes(found) == ([] if rank == 1 else ["k"])
 
@@ -105,15 +105,15 @@ def test_chunks_that_are_no_hits_have_reasons(index: BM25Index) -> None:
 def test_a_filter_in_the_language_of_milvus_is_read_for_its_fields(index: BM25Index, engine: str) -> None:
     if engine == "memory":
         pytest.skip("it has no filter expressions")
-    assert codes(index.why_nothing("fig", filter='metadata["years"] > 3')) == ["filter_field"]
-    (excluded,) = index.why_nothing("fig", filter='metadata["kind"] == "memo"').reasons
+    assert codes(index.diagnose("fig", filter='metadata["years"] > 3')) == ["filter_field"]
+    (excluded,) = index.diagnose("fig", filter='metadata["kind"] == "memo"').reasons
     assert list(excluded.details["values"]) == ["kind"]
-    assert codes(index.why_not("fig", "a", filter='metadata["year"] > 2024')) == ["filter"]
-    assert codes(index.why_not("fig", "b", filter='metadata["year"] > 2024')) == []
+    assert codes(index.diagnose("fig", "a", filter='metadata["year"] > 2024')) == ["filter"]
+    assert codes(index.diagnose("fig", "b", filter='metadata["year"] > 2024')) == []
 
 
 def test_explanations_have_the_scores_of_hits(index: BM25Index) -> None:
-    options: dict[str, Any] = {"boosts": [ValueBoost("kind", {"law": 2.0})], "group_by": "kind", "k": 2}
+    options: dict[str, Any] = {"boosts": [ValueBoost("kind", {"law": 2.0})], "group": Grouping("kind"), "k": 2}
     for namespace in ("", "other", ["", "other"], None):
         for statistics in ("namespace", "all", {"kind": "law"}):
             searched: Any = {"namespace": namespace, "statistics": statistics, **options}

@@ -9,8 +9,19 @@ import pytest
 from support.memory_store import MemoryStore
 from support.reference import split
 
-from rag_bm25 import BM25Index, IndexConfig, InputError, ParameterError, Query, Rocchio, ValueBoost
-from rag_bm25.index.searching import inquiry
+from rag_bm25 import (
+    MMR,
+    BM25Index,
+    Grouping,
+    IndexConfig,
+    InputError,
+    NearDuplicates,
+    ParameterError,
+    Query,
+    Rocchio,
+    ValueBoost,
+)
+from rag_bm25.index.searching import diagnosing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -65,10 +76,10 @@ ZERO, LAW = ValueBoost("kind", {"memo": 0}), {"kind": "law"}
         ("y" * 64, {}, "unknown_words", UNKNOWN),
         ("y" * 65, {}, "no_words", NO_WORDS),
         (Query("", must_not=["contract"]), {}, "empty_query", "the query only says what hits must not have"),
-        ("-contract", {"syntax": True}, "empty_query", "the query only says what hits must not have"),
+        (Query.parse("-contract"), {}, "empty_query", "the query only says what hits must not have"),
         ("the", {}, "stop_words", "the query has stop words only, which the index leaves out: the"),
         ("Unheard 飞机", {}, "unknown_words", UNKNOWN),
-        ("the*", {"syntax": True}, "unknown_words", UNKNOWN),
+        (Query.parse("the*"), {}, "unknown_words", UNKNOWN),
         ("unheard", {"filter": {"year": 3}}, "unknown_words", UNKNOWN),
         ("unheard", {"namespace": ["", "swamp"]}, "unknown_words", "no chunk has a word of the query"),
         ("unheard", {"namespace": None}, "unknown_words", "no chunk has a word of the query"),
@@ -84,88 +95,87 @@ ZERO, LAW = ValueBoost("kind", {"memo": 0}), {"kind": "law"}
             "filter",
             "without the filter, the search has hits; 'number' has 3; 'by.name' has 'Li'",
         ),
-        ("contract", {"must": ["labratory"]}, "must", "without must ['labratory'], the search has hits"),
+        (Query("contract", must=["labratory"]), {}, "must", "without must ['labratory'], the search has hits"),
         (Query("contract", must=["证明"]), {}, "must", "without must ['证明'], the search has hits"),
-        ("+contract +证明", {"syntax": True}, "must", "without must ['contract', '证明'], the search has hits"),
-        ("contract", {"must_not": ["contracts"]}, "must_not", "without must_not ['contracts'], the search has hits"),
-        ("contract", {"phrases": ["a lab"], "slop": 1}, "phrases", "without phrases ['a lab'], the search has hits"),
+        (Query.parse("+contract +证明"), {}, "must", "without must ['contract', '证明'], the search has hits"),
+        (
+            Query("contract", must_not=["contracts"]),
+            {},
+            "must_not",
+            "without must_not ['contracts'], the search has hits",
+        ),
+        (Query("contract", phrases=["a lab"], slop=1), {}, "phrases", "without phrases ['a lab'], the search has hits"),
         ("contract staff sides", {"min_should_match": 3}, "min_should_match", "without min_should_match 3, the search"),
         ("contract", {"boosts": [ZERO]}, "boosts", "without boosts [ValueBoost("),
         ("contract", {"min_score": 9}, "min_score", "the best score is 0."),
         (
-            "contract",
-            {
-                "must": ["unheard"],
-                "phrases": ["staff sides"],
-                "group_by": "kind",
-                "boosts": [ValueBoost("kind", {"x": 2})],
-            },
+            Query("contract", must=["unheard"], phrases=["staff sides"]),
+            {"group": Grouping("kind"), "boosts": [ValueBoost("kind", {"x": 2})]},
             "options",
             "without must ['unheard'] and phrases ['staff sides'] together, the search has hits",
         ),
     ],
 )
 def test_a_search_without_hits_has_a_reason(
-    index: BM25Index, query: str, options: dict[str, Any], code: str, message: str
+    index: BM25Index, query: Query | str, options: dict[str, Any], code: str, message: str
 ) -> None:
-    asked = {name: value for name, value in options.items() if name != "min_score"}
-    assert "min_score" in options or index.search(query, **asked) == []
-    diagnosis = index.why_nothing(query, **options)
+    assert index.search(query, **options) == []
+    diagnosis = index.diagnose(query, **options)
     assert codes(diagnosis) == [code]
     assert str(diagnosis).startswith(f"nothing found: {message}")
     assert json.loads(json.dumps(diagnosis.to_dict())) == diagnosis.to_dict()
 
 
 def test_each_option_whose_absence_suffices_is_named(index: BM25Index) -> None:
-    found = index.why_nothing("contract", must=["laboratory"], phrases=["both sides"], must_not=["quagmire"])
+    found = index.diagnose(Query("contract", must=["laboratory"], must_not=["quagmire"], phrases=["both sides"]))
     assert codes(found) == ["must", "phrases"]
     assert str(found).splitlines()[1] == "  also: without phrases ['both sides'], the search has hits"
 
 
 def test_a_search_with_hits_has_none(index: BM25Index) -> None:
     hits = index.search("contract")
-    diagnosis = index.why_nothing("contract", min_score=0.0)
+    diagnosis = index.diagnose("contract", min_score=0.0)
     assert (diagnosis.reasons, diagnosis.num_hits, diagnosis.score) == ((), 2, hits[0].score)
     assert str(diagnosis) == "the search has 2 hits"
-    assert str(index.why_nothing("staff")) == "the search has 1 hit"
+    assert str(index.diagnose("staff")) == "the search has 1 hit"
 
 
 def test_misspelt_words_come_with_a_suggestion(index: BM25Index) -> None:
     pytest.importorskip("rapidfuzz")
-    diagnosis = index.why_nothing("contarct unheard")
+    diagnosis = index.diagnose("contarct unheard")
     assert diagnosis.suggestion == diagnosis.to_dict()["suggestion"] == "contract unheard"
     assert str(diagnosis).endswith("; did you mean 'contract unheard'?")
-    assert index.why_nothing("unheard").suggestion is None
+    assert index.diagnose("unheard").suggestion is None
 
 
 def test_misspelt_fields_come_with_a_suggestion(index: BM25Index) -> None:
-    (reason,) = index.why_nothing("contract", filter={"kinds": 3}).reasons
+    (reason,) = index.diagnose("contract", filter={"kinds": 3}).reasons
     assert str(reason).endswith("; the fields are 'by', 'kind', 'number', 'source'; did you mean 'kind'?")
     assert reason.details == {"missing": ["kinds"], "fields": ["by", "kind", "number", "source"]}
 
 
 def test_an_index_without_chunks_or_metadata_says_so() -> None:
     index = BM25Index.from_store(MemoryStore(), config=IndexConfig(chunk_size=60))
-    assert codes(index.why_nothing("contract")) == ["empty_index"]
+    assert codes(index.diagnose("contract")) == ["empty_index"]
     index.add(["A contract."])
-    assert str(index.why_nothing("contract", filter={"kind": 3})).endswith("; the chunks have no metadata")
+    assert str(index.diagnose("contract", filter={"kind": 3})).endswith("; the chunks have no metadata")
 
 
 def test_the_fields_of_many_chunks_are_those_of_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inquiry, "MAX_SAMPLED", 2)
+    monkeypatch.setattr(diagnosing, "MAX_SAMPLED", 2)
     index = BM25Index.from_store(MemoryStore(), config=IndexConfig(4, analyzer=split))
     index.add(["fig"] * 6, ids=list("abcdef"), metadatas=[{f"n{at}": at} for at in range(6)])
-    (missing,) = index.why_nothing("fig", filter={"none": 9}).reasons
+    (missing,) = index.diagnose("fig", filter={"none": 9}).reasons
     assert missing.message.startswith("the filter names 'none', which none of 2 chunks has; the fields are 'n")
 
 
 def test_feedback_may_take_the_words_away() -> None:
     index = BM25Index.from_store(MemoryStore(), config=IndexConfig(4, analyzer=split))
     index.add(["fig", "plum"], ids=["a", "b"])
-    options: Any = {"irrelevant": ["a"], "feedback": Rocchio(gamma=100.0, min_df=1, max_df=1.0)}
+    options: Any = {"feedback": Rocchio(irrelevant=["a"], gamma=100.0, min_df=1, max_df=1.0)}
     assert index.search("fig", **options) == []
-    assert codes(index.why_nothing("fig", **options)) == ["feedback"]
-    assert codes(index.why_not("fig", "a", **options)) == ["feedback"]
+    assert codes(index.diagnose("fig", **options)) == ["feedback"]
+    assert codes(index.diagnose("fig", "a", **options)) == ["feedback"]
 
 
 @pytest.mark.parametrize(
@@ -178,9 +188,9 @@ def test_feedback_may_take_the_words_away() -> None:
         ("Contracts unheard", "law", {"filter": LAW}, "no_term", "it has no word of the query"),
         ("contract", "lab", {"filter": LAW}, "filter", "without the filter, it matches; 'kind' has 'memo'"),
         ("contract", "lab", {"filter": {"year": 3}}, "filter", "without the filter, it matches; 'year' has no value"),
-        ("contract", "lab", {"must": ["sides"]}, "must", "without must ['sides'], it matches"),
-        ("contract", "lab", {"must_not": ["staff"]}, "must_not", "without must_not ['staff'], it matches"),
-        ("contract", "lab", {"phrases": ["both sides"]}, "phrases", "without phrases ['both sides'], it matches"),
+        (Query("contract", must=["sides"]), "lab", {}, "must", "without must ['sides'], it matches"),
+        (Query("contract", must_not=["staff"]), "lab", {}, "must_not", "without must_not ['staff'], it matches"),
+        (Query("contract", phrases=["both sides"]), "lab", {}, "phrases", "without phrases ['both sides'], it matches"),
         (
             "contract sides",
             "lab",
@@ -191,9 +201,9 @@ def test_feedback_may_take_the_words_away() -> None:
         ("contract", "lab", {"statistics": LAW}, "statistics", "without statistics, it matches"),
         ("contract", "lab", {"boosts": [ZERO]}, "boosts", "without boosts [ValueBoost("),
         (
-            "contract",
+            Query("contract", ["staff", "sides"], ["laboratory"], ["signs a contract"]),
             "lab",
-            {"must": ["staff", "sides"], "must_not": ["laboratory"], "filter": LAW, "phrases": ["signs a contract"]},
+            {"filter": LAW},
             "options",
             "without the filter and must ['staff', 'sides'] and must_not ['laboratory'] together, it matches",
         ),
@@ -202,20 +212,19 @@ def test_feedback_may_take_the_words_away() -> None:
         (
             "contract",
             "lab",
-            {"k": 2, "group_by": "kind", "group_score": "sum"},
-            "group_by",
-            "without group_by 'kind', it is a hit",
+            {"k": 2, "group": Grouping("kind", score="sum")},
+            "group",
+            "without group, it is a hit",
         ),
         ("contract", "end", {"k": 1, "rerank": by_length}, "rerank", "without rerank, it is a hit"),
         ("contract", "lab", {"k": 1, "rerank": by_length, "candidates": 1}, "k", "it is hit 2 by score, beyond k = 1"),
     ],
 )
 def test_a_chunk_that_is_no_hit_has_a_reason(
-    index: BM25Index, query: str, id_: str, options: dict[str, Any], code: str, message: str
+    index: BM25Index, query: Query | str, id_: str, options: dict[str, Any], code: str, message: str
 ) -> None:
-    asked = {name: value for name, value in options.items() if name != "min_score"}
-    assert "min_score" in options or id_ not in [hit.id for hit in index.search(query, **asked)]
-    diagnosis = index.why_not(query, id_, **options)
+    assert id_ not in [hit.id for hit in index.search(query, **options)]
+    diagnosis = index.diagnose(query, id_, **options)
     assert codes(diagnosis) == [code]
     assert str(diagnosis).startswith(f"{id_!r} is not found: {message}")
     assert json.loads(json.dumps(diagnosis.to_dict())) == diagnosis.to_dict()
@@ -224,7 +233,7 @@ def test_a_chunk_that_is_no_hit_has_a_reason(
 def test_a_chunk_that_is_a_hit_has_its_rank_and_score(index: BM25Index) -> None:
     hits = index.search("contract")
     for rank, hit in enumerate(hits, 1):
-        diagnosis = index.why_not("contract", hit.id)
+        diagnosis = index.diagnose("contract", hit.id)
         assert (diagnosis.reasons, diagnosis.rank, diagnosis.score) == ((), rank, hit.score)
         assert diagnosis.last_score == hits[-1].score
         assert str(diagnosis) == f"{hit.id!r} is found: rank {rank}, score {hit.score:.4f}"
@@ -233,22 +242,20 @@ def test_a_chunk_that_is_a_hit_has_its_rank_and_score(index: BM25Index) -> None:
 def test_a_near_duplicate_is_left_out_for_a_better_hit() -> None:
     index = BM25Index.from_store(MemoryStore(), config=IndexConfig(4, analyzer=split))
     index.add(["fig plum", "fig plum", "fig pear"], ids=list("abc"))
-    assert codes(index.why_not("fig", "b", k=2, near_duplicates=0.9)) == ["near_duplicates"]
-    assert codes(index.why_not("fig", "b", k=2, mmr=0.1)) == ["mmr"]
-    both = index.why_not("fig", "b", k=2, mmr=0.1, near_duplicates=0.9)
-    assert both.reasons[0].message == "without near_duplicates 0.9 and mmr 0.1 together, it is a hit"
+    assert codes(index.diagnose("fig", "b", k=2, diversity=NearDuplicates(0.9))) == ["diversity"]
+    assert codes(index.diagnose("fig", "b", k=2, diversity=MMR(0.1))) == ["diversity"]
 
 
 def test_the_rank_is_looked_for_far_down(monkeypatch: pytest.MonkeyPatch) -> None:
     index = BM25Index.from_store(MemoryStore(), config=IndexConfig(400, "terms", analyzer=split))
     index.add(["fig " + "plum " * at for at in range(150)], ids=[f"{at:03}" for at in range(150)])
-    last = index.why_not("fig", "149", k=3)
+    last = index.diagnose("fig", "149", k=3)
     assert (last.rank, codes(last), last.num_hits) == (150, ["k"], 3)
-    recent = index.why_not("fig", "149", k=3, boosts=[ValueBoost("none", {1: 2.0}, default=0.5)])
+    recent = index.diagnose("fig", "149", k=3, boosts=[ValueBoost("none", {1: 2.0}, default=0.5)])
     assert recent.rank == 150
     assert recent.score == pytest.approx(last.score / 2)  # type: ignore[operator]
-    monkeypatch.setattr(inquiry, "RANKED", (100, 120))
-    beyond = index.why_not("fig", "149", k=3)
+    monkeypatch.setattr(diagnosing, "RANKED", (100, 120))
+    beyond = index.diagnose("fig", "149", k=3)
     assert beyond.rank is None
     assert beyond.reasons[0].message.startswith("it is not among the best 120 chunks, beyond k = 3")
 
@@ -258,22 +265,22 @@ def test_of_several_chunks_with_an_id_one_is_named(index: BM25Index) -> None:
     made.add(["fig"], ids=["a"], namespace="x")
     made.add(["plum"], ids=["a"], namespace="y")
     with pytest.raises(InputError, match="give chunk_namespace"):
-        made.why_not("fig", "a", namespace=["x", "y"])
-    found = made.why_not("fig", "a", namespace=["x", "y"], chunk_namespace="y")
+        made.diagnose("fig", "a", namespace=["x", "y"])
+    found = made.diagnose("fig", "a", namespace=["x", "y"], chunk_namespace="y")
     assert (found.namespace, codes(found)) == ("y", ["no_term"])
-    assert made.why_not("fig", "a", namespace=None, chunk_namespace="x").reasons == ()
+    assert made.diagnose("fig", "a", namespace=None, chunk_namespace="x").reasons == ()
     with pytest.raises(InputError, match="chunk_namespace must be one of"):
-        made.why_not("fig", "a", namespace="x", chunk_namespace="y")
+        made.diagnose("fig", "a", namespace="x", chunk_namespace="y")
 
 
 def test_asking_writes_nothing_and_takes_the_options_of_a_search(index: BM25Index) -> None:
     with pytest.raises(TypeError, match="unexpected keyword argument 'fiter'"):
-        index.why_nothing("contract", fiter={})  # type: ignore[call-arg]
+        index.diagnose("contract", fiter={})  # type: ignore[call-arg]
     with pytest.raises(ParameterError, match="k must be"):
-        index.why_nothing("contract", 0)
+        index.diagnose("contract", k=0)
     with pytest.raises(ParameterError, match="min_score must be a finite number"):
-        index.why_nothing("contract", min_score=float("nan"))
-    assert index.why_nothing("contract", 1, expand="document", highlight=True, group_by="kind").num_hits == 1
+        index.diagnose("contract", min_score=float("nan"))
+    assert index.diagnose("contract", k=1, group=Grouping("kind"), context="document", highlight=True).num_hits == 1
 
 
 def test_a_word_that_the_statistics_do_not_count_is_in_the_chunk_all_the_same() -> None:
@@ -284,8 +291,8 @@ def test_a_word_that_the_statistics_do_not_count_is_in_the_chunk_all_the_same() 
     assert explained.value == 0
     uncounted = "no chunk that the statistics count has a word that it shares with the query"
     assert explained.reason == uncounted
-    assert "'合同' has no weight: no chunk that the statistics count has it" in explained.tree()
-    assert "'never' is unknown: no chunk has it" in explained.tree()
-    (reason,) = index.why_not("合同", "law", statistics=part).reasons
+    assert "'合同' has no weight: no chunk that the statistics count has it" in explained.tree
+    assert "'never' is unknown: no chunk has it" in explained.tree
+    (reason,) = index.diagnose("合同", "law", statistics=part).reasons
     assert reason.code == "statistics"
     assert index.explain("never", "law", statistics=part).reason == "no term of the query is in the chunk"

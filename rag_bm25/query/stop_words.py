@@ -1,0 +1,20 @@
+"""The words of a query that an analyzer leaves out."""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from rag_bm25.analysis import Analyzer
+
+if TYPE_CHECKING:
+    from rag_bm25.analysis import TextAnalyzer
+    from rag_bm25.query.query import Query
+
+
+def stop_words_in(analyzer: TextAnalyzer, query: Query) -> list[str]:
+    """Return the words that are dropped from a query; each of its parts is a text by itself."""
+    if not isinstance(analyzer, Analyzer):
+        return []
+    of_parts = (analyzer.stop_words_in(part.text) for part in query.parts)
+    return list(dict.fromkeys(chain.from_iterable(of_parts)))
