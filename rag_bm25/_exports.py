@@ -1,7 +1,7 @@
 """The names that the package exports; the package imports them when the first of them is used."""
 
 from rag_bm25.analysis import Analyzer, AnalyzerConfig
-from rag_bm25.documents.chunks import AddReport, Chunk, Fragment, Hit, HybridHit, Passage
+from rag_bm25.documents.chunks import Chunk, Fragment, Hit, HybridHit, Passage
 from rag_bm25.errors import (
     ChunkNotFoundError,
     ClockError,
@@ -24,23 +24,22 @@ from rag_bm25.hits.diversity import MMR, NearDuplicates
 from rag_bm25.hits.groups import Grouping
 from rag_bm25.hits.highlights import Highlighting
 from rag_bm25.hits.options import SearchOptions
+from rag_bm25.index.async_index import AsyncBM25Index
 from rag_bm25.index.config import IndexConfig
 from rag_bm25.index.index import BM25Index
-from rag_bm25.index.maintenance.reencoding import ReencodeReport
-from rag_bm25.index.maintenance.verification import Difference, RepairReport, VerifyReport
+from rag_bm25.index.maintenance.verification import RepairReport, VerifyReport
 from rag_bm25.index.searching.fusion import RRF, Weighted
 from rag_bm25.index.searching.hybrid import FusionOptions
-from rag_bm25.index.searching.term_listing import ChunkTerm, TermStatistics
 from rag_bm25.index.stats import IndexStats
-from rag_bm25.query.diagnosis import Diagnosis, Reason
+from rag_bm25.query.diagnosis import Diagnosis
 from rag_bm25.query.expansion import QueryExpansion
 from rag_bm25.query.explanation import Explanation
 from rag_bm25.query.feedback import RM3, RSJ, Rocchio
 from rag_bm25.query.query import Query, QueryPart
-from rag_bm25.query.scores import Placement, ScoreExplanation, TermScore
+from rag_bm25.query.scores import ScoreExplanation
 from rag_bm25.query.spelling import Fuzzy
 from rag_bm25.query.synonyms import Synonyms
-from rag_bm25.store.storage import StorageInfo, StorageOptions
+from rag_bm25.store.storage import StorageOptions
 from rag_bm25.store.tls import TLS
 from rag_bm25.weighting.fields import FieldWeight
 from rag_bm25.weighting.query import QueryWeighting
@@ -51,18 +50,16 @@ __all__ = [
     "RRF",
     "RSJ",
     "TLS",
-    "AddReport",
     "Analyzer",
     "AnalyzerConfig",
+    "AsyncBM25Index",
     "BM25Index",
     "Chunk",
     "ChunkNotFoundError",
-    "ChunkTerm",
     "ClockError",
     "ConfigMismatchError",
     "Decay",
     "Diagnosis",
-    "Difference",
     "Event",
     "Explanation",
     "FieldWeight",
@@ -84,7 +81,6 @@ __all__ = [
     "NearDuplicates",
     "ParameterError",
     "Passage",
-    "Placement",
     "Progress",
     "Query",
     "QueryExpansion",
@@ -92,19 +88,14 @@ __all__ = [
     "QueryWeighting",
     "RagBM25Error",
     "ReadOnlyError",
-    "Reason",
-    "ReencodeReport",
     "RepairReport",
     "Rocchio",
     "ScoreExplanation",
     "SearchOptions",
-    "StorageInfo",
     "StorageOptions",
     "StoreError",
     "StoreLockedError",
     "Synonyms",
-    "TermScore",
-    "TermStatistics",
     "ValueBoost",
     "VerifyReport",
     "Weighted",

@@ -240,9 +240,16 @@ class Value(Kind):
         return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", self.cls.__name__).lower().removesuffix("_boost")
 
     @property
+    def has_names(self) -> bool:
+        """Whether a word of the command line can name fields: if none of them has names of its own."""
+        return not any(isinstance(one.kind, Object) and one.is_required for one in options_of(self.cls).values())
+
+    @property
     def form(self) -> str:  # type: ignore[override]
         own = options_of(self.cls).values()
         needed = ":".join(_form_of(option) for option in own if option.is_required)
+        if not self.has_names:
+            return needed
         others = [option.name.upper() for option in own if not option.is_required]
         if len(others) > MAX_IN_ORDER:
             return f"{needed},NAME=VALUE,...".removeprefix(",")
@@ -262,7 +269,7 @@ class Value(Kind):
                 yield option.name, option.kind.parse(text)
                 return
             word, rest = _next_in_order(text)
-            if not word or word in own:
+            if not word or word in own or _holds_a(Object, option.kind):
                 break
             text = rest
             yield option.name, parse_words(option.kind, [word])
@@ -317,9 +324,11 @@ class OneOf(Kind):
         return OneOf(tuple(kind.within(name, limits) for kind in self.kinds))
 
     def parse(self, text: str) -> Any:
-        tag, sign, rest = text.partition(":") if ":" in text else text.partition(",")
+        tag = re.split("[:,]", text, maxsplit=1)[0]
         if kind := self.tagged.get(tag.replace("-", "_")):
-            return {TAG: kind.tag, **kind.parse(rest if sign == ":" else sign + rest)}
+            return {TAG: kind.tag, **kind.parse(text[len(tag) :].removeprefix(":"))}
+        if self.tagged and text.startswith("{"):
+            return parse_object(text)
         others = [kind for kind in self.kinds if not (isinstance(kind, Value) and self.tagged)]
         for one in sorted(others, key=lambda kind: _GREED.get(type(kind), 0)):
             plain = one.parse(text) if one.is_plain else text
@@ -457,8 +466,7 @@ def parse_plain(text: str) -> Any:
 
 def parse_words(kind: Kind, words: Sequence[str]) -> Any:
     """Turn the words that are given under one name into a JSON value: a list if the kind holds one, else the last."""
-    is_many = any(isinstance(one, Many) for one in getattr(kind, "kinds", (kind,)))
-    return list(map(kind.parse, words)) if is_many else kind.parse(words[-1])
+    return list(map(kind.parse, words)) if _holds_a(Many, kind) else kind.parse(words[-1])
 
 
 def read_options(options: Mapping[str, Option], plain: Mapping[str, Any], owner: str = "") -> dict[str, Any]:
@@ -485,6 +493,10 @@ def schema_of(options: Iterable[Option]) -> dict[str, Any]:
 
 def _form_of(option: Option) -> str:
     return option.kind.form if isinstance(option.kind, Object) else option.name.upper()
+
+
+def _holds_a(cls: type[Kind], kind: Kind) -> bool:
+    return any(isinstance(one, cls) for one in getattr(kind, "kinds", (kind,)))
 
 
 def _next_in_order(text: str) -> tuple[str, str]:

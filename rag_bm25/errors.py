@@ -26,24 +26,6 @@ written by a programmer: ``k``, ``fusion``, ``statistics``, ``syntax``, ``feedba
 
 from __future__ import annotations
 
-__all__ = [
-    "ChunkNotFoundError",
-    "ClockError",
-    "ConfigMismatchError",
-    "FilterError",
-    "FormatError",
-    "IndexNotFoundError",
-    "InputError",
-    "MissingExtraError",
-    "ParameterError",
-    "RagBM25Error",
-    "ReadOnlyError",
-    "StoreError",
-    "StoreLockedError",
-    "WorkerError",
-    "short_repr",
-]
-
 REINDEX = "`rag-bm25 reindex` makes a new index from its texts"
 """The way out of an index of an earlier format."""
 

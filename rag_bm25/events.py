@@ -36,7 +36,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-__all__ = ["Event", "Events", "Progress", "report_progress"]
+__all__ = ["Event", "Progress"]
 
 LOGGER = logging.getLogger("rag_bm25")
 DEBUG_EVENTS = frozenset({"refresh", "search", "request", "tool"})

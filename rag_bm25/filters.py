@@ -59,7 +59,7 @@ from rag_bm25.errors import FilterError, short_repr
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["And", "Comparison", "Expression", "Filter", "Not", "Or", "Scalar", "conjoin", "parse_filter"]
+__all__ = ["parse_filter"]
 
 Scalar: TypeAlias = "str | int | float | bool"
 """An operand of a comparison."""

@@ -1,12 +1,14 @@
-"""What the package exports: complete, sorted, documented."""
+"""What the package exports: few names, sorted, documented."""
 
 from __future__ import annotations
 
 import importlib
 import inspect
 import pkgutil
+import re
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, get_origin
 
 import pytest
@@ -21,7 +23,7 @@ NAMES = ["rag_bm25", *(info.name for info in pkgutil.walk_packages(rag_bm25.__pa
 MODULES = [name for name in NAMES if not name.startswith(OPTIONAL) and "._" not in name]
 FOLDERS = ["adapters", "analysis", "evaluation", "index", "ingestion", "store"]
 FACES = ["rag_bm25", *(f"rag_bm25.{name}" for name in FOLDERS)]
-PUBLIC = [*FACES, "rag_bm25.errors", "rag_bm25.events", "rag_bm25.filters", "rag_bm25.store.milvus"]
+PUBLIC = [*FACES, "rag_bm25.events", "rag_bm25.filters", "rag_bm25.store.milvus"]
 
 
 def order(name: str) -> tuple[int, str]:
@@ -40,12 +42,18 @@ def defined_in(module: ModuleType) -> set[str]:
 
 
 @pytest.mark.parametrize("name", [name for name in MODULES if hasattr(importlib.import_module(name), "__all__")])
-def test_exports_are_sorted_there_and_complete(name: str) -> None:
+def test_exports_are_sorted_and_there(name: str) -> None:
     module = importlib.import_module(name)
     exported = module.__all__
     assert list(exported) == sorted(exported, key=order)
     assert [missing for missing in exported if not hasattr(module, missing)] == []
-    assert defined_in(module) - set(exported) == set()
+
+
+def test_the_public_names_can_be_counted() -> None:
+    """Each is a promise; a type that a program never makes is reached through what it is returned by."""
+    sources = [path.read_text(encoding="utf-8") for path in Path(rag_bm25.__file__).parent.rglob("*.py")]
+    lists = re.findall(r"^__all__ = \[(.*?)\]", "\n".join(sources), re.DOTALL | re.MULTILINE)
+    assert 50 < "".join(lists).count('"') / 2 <= 110
 
 
 def test_the_package_lists_what_it_exports() -> None:
@@ -68,7 +76,7 @@ def test_the_package_has_its_modules_and_no_other_names() -> None:
 
 
 def test_every_error_is_exported() -> None:
-    errors = {name for name in rag_bm25.errors.__all__ if name[0].isupper()}
+    errors = {name for name in defined_in(rag_bm25.errors) if name[0].isupper()}
     assert errors <= set(rag_bm25.__all__)
 
 

@@ -9,6 +9,6 @@ are called; a ``MissingExtraError`` names one that is not installed.
 from __future__ import annotations
 
 from rag_bm25.adapters.adoption import AdoptedEncoder, adopt
-from rag_bm25.adapters.encoder import BM25Encoder, TextEncoder
+from rag_bm25.adapters.encoder import BM25Encoder
 
-__all__ = ["AdoptedEncoder", "BM25Encoder", "TextEncoder", "adopt"]
+__all__ = ["AdoptedEncoder", "BM25Encoder", "adopt"]

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rag_bm25.adapters.encoder import CountingEncoder, EncoderCounts
-from rag_bm25.analysis import contract_of
+from rag_bm25.analysis.contract import contract_of
 from rag_bm25.errors import ConfigMismatchError, FilterError, FormatError, IndexNotFoundError
 from rag_bm25.events import report_progress
 from rag_bm25.index.opening import check_analyzer
 from rag_bm25.index.stats import IndexStats, compute_stats
 from rag_bm25.index.stored_config import config_from_dict, config_to_dict
-from rag_bm25.statistics.corpus import Contribution, NamespaceStatistics, Statistics
+from rag_bm25.statistics.corpus import Contribution, CountsByNamespace, CountsReader
 from rag_bm25.statistics.log.log import StatisticsLog
 from rag_bm25.statistics.log.repair import overwrite
 from rag_bm25.statistics.log.settings import read_config, write_config
@@ -141,8 +141,8 @@ def adopt(
 class AdoptedEncoder(CountingEncoder):
     """Encode chunks and queries for a collection that others fill, with the counts of its last adoption.
 
-    Made by :func:`adopt` and :meth:`open`. It is a :class:`~rag_bm25.adapters.TextEncoder` for the adapters of this
-    package, holds no connection, and is thread-safe.
+    Made by :func:`adopt` and :meth:`open`. It is a :class:`~rag_bm25.adapters.encoder.TextEncoder` for the adapters of
+    this package, holds no connection, and is thread-safe.
 
     Parameters
     ----------
@@ -268,7 +268,7 @@ class _Settings:
 
 @dataclass(frozen=True)
 class _Counts:
-    statistics: Statistics
+    statistics: CountsReader
     vocabulary: Vocabulary | None  # None until it is needed
 
 
@@ -350,7 +350,7 @@ def _check_vectors(settings: _Settings, vector_field: str, rows: Sequence[tuple[
 def _count(source: ExternalCollection, settings: _Settings, progress: Callable[[Progress], None] | None) -> _Counts:
     """Count all texts, of which only the sums and the terms are kept."""
     encoder = settings.config.document_encoder()
-    statistics, vocabulary = NamespaceStatistics(), Vocabulary()
+    statistics, vocabulary = CountsByNamespace(), Vocabulary()
     total = source.count(settings.filter)
     pages = source.texts(settings.text_field, settings.filter)
     for texts in (page[start : start + BATCH] for page in pages for start in range(0, len(page), BATCH)):
@@ -396,6 +396,6 @@ def _read(
             raise address.never_adopted("call adopt to count it")
         settings = _combine_settings(address, stored, config, text_field, filter, analyzer)
         log.refresh()
-        counted = NamespaceStatistics()  # in memory: the store is closed
+        counted = CountsByNamespace()  # in memory: the store is closed
         counted.add("", log.statistics.whole.contribution())
         return settings, _Counts(counted, log.vocabulary() if vocabulary else None)

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from rag_bm25.analysis import contract_of
+from rag_bm25.analysis.contract import contract_of
 from rag_bm25.documents.checks import check_sequence, check_texts
 from rag_bm25.errors import InputError, ParameterError
 from rag_bm25.index.opening import check_analyzer
@@ -20,7 +20,7 @@ from rag_bm25.query.query import Query
 from rag_bm25.query.scores import explain_score
 from rag_bm25.query.stop_words import stop_words_in
 from rag_bm25.query.synonyms import SynonymTable
-from rag_bm25.statistics.corpus import Contribution, NamespaceStatistics
+from rag_bm25.statistics.corpus import Contribution, CountsByNamespace
 from rag_bm25.statistics.portable import read_statistics, write_statistics
 from rag_bm25.vectors.terms import TermIds, Vocabulary
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from rag_bm25.index.config import IndexConfig
     from rag_bm25.query.query import QueryLike
     from rag_bm25.query.scores import ScoreExplanation
-    from rag_bm25.statistics.corpus import CorpusStatistics
+    from rag_bm25.statistics.corpus import CorpusCounts
     from rag_bm25.vectors.sparse import SparseVector
     from rag_bm25.weighting.query import QueryWeighting
 
@@ -77,7 +77,7 @@ class TextEncoder(Protocol):
 class EncoderCounts:
     """What queries are weighed by, as of one moment."""
 
-    statistics: CorpusStatistics
+    statistics: CorpusCounts
     ids: TermIds
 
 
@@ -168,7 +168,7 @@ class CountingEncoder(ABC):
         parsed, counted, given = Query.of(query), self._counted(), metadata or {}
         (vector,) = self.encode_documents([text], [given])
         weigher, encoder = self._weigher([parsed], counted, weighting, expansion), self._documents
-        terms, stats = weigher.terms(parsed, counted.statistics), counted.statistics.collection_stats
+        terms, stats = weigher.terms(parsed, counted.statistics), counted.statistics.idf_inputs
         asked = QueryFacts(str(parsed), terms, stop_words_in(encoder.analyzer, parsed), weigher.weighting, stats)
         counts = encoder.count_text(text), encoder.field_counts(given)
         chunk = ChunkFacts("text", *counts, vector, encoder.weighting, encoder.length_unit)
@@ -185,11 +185,12 @@ class CountingEncoder(ABC):
         analyzer, expansion = self._documents.analyzer, expansion or QueryExpansion()
         if any(query.has_conditions for query in queries):
             raise ParameterError("must, must_not and phrases are not supported here: a vector cannot express them")
-        synonyms = None if expansion.synonyms is None else SynonymTable(expansion.synonyms, analyzer)
-        completes = expansion.fuzzy is not None or any(query.has_prefix for query in queries)
+        synonyms = None if expansion.rules is None else SynonymTable(expansion.rules, analyzer)
+        completes = expansion.spelling is not None or any(query.has_prefix for query in queries)
         lookup = TermLookup().plus(self._read_vocabulary().after(0)) if completes else None
         expander = Expander(analyzer, expansion, synonyms, lookup)
-        return QueryEncoder(analyzer, weighting or self.config.query_weighting(), counted.ids, expander)
+        own = self.config.query_weighting()
+        return QueryEncoder(analyzer, own if weighting is None else weighting.over(own), counted.ids, expander)
 
 
 class BM25Encoder(CountingEncoder):
@@ -218,7 +219,7 @@ class BM25Encoder(CountingEncoder):
     def __init__(self, config: IndexConfig) -> None:
         self.config = config
         self._documents = config.document_encoder()
-        self._statistics = NamespaceStatistics()
+        self._statistics = CountsByNamespace()
         self._vocabulary = Vocabulary()
         self._lock = threading.Lock()
 

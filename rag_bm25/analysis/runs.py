@@ -105,7 +105,7 @@ def code_points(text: str) -> NDArray[np.uint32]:
 
 
 class Kinds(NamedTuple):
-    """What characters are."""
+    """Masks of ideographs and sentence ends."""
 
     are_ideographs: NDArray[np.bool_]
     are_ends: NDArray[np.bool_]  # of sentences and of lines

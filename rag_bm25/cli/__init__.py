@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import sys
 
-__all__ = ["main"]
-
 NEEDED = ("typer", "rich")
 INTERRUPTED = 130  # as shells have it
 

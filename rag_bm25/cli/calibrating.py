@@ -6,16 +6,16 @@ from typing import Annotated
 
 import typer
 
-from rag_bm25 import ingestion
 from rag_bm25.cli import options as opt
 from rag_bm25.cli.console import print_result
 from rag_bm25.cli.rendering import render_calibration
 from rag_bm25.cli.settings import DEFAULT_CHUNK_SIZE, K1, B, IndexOptions, Settings, make_splitter
 from rag_bm25.cli.sources import SourceOptions
 from rag_bm25.errors import InputError
-from rag_bm25.evaluation import mean_length
+from rag_bm25.evaluation.running import mean_length
 from rag_bm25.index.config import IndexConfig
 from rag_bm25.index.settings import with_settings
+from rag_bm25.ingestion.reading import sample
 from rag_bm25.weighting.calibration import PROPOSED_RATIO, Calibration
 from rag_bm25.weighting.calibration import calibrate as propose
 
@@ -25,9 +25,9 @@ SAMPLE = 10_000  # chunks of files to measure
 def calibrate(
     paths: Annotated[list[Path] | None, opt.argument("PATH...", "Files and folders; by default the index.")] = None,
     *,
-    place: opt.Place,
+    place: opt.IndexAddress,
     sources: SourceOptions,
-    namespace: opt.StatsNamespace = None,
+    namespace: opt.StatsNamespaces = None,
     split_size: Annotated[
         int, typer.Option(min=1, help="Maximum length of a chunk, as `rag-bm25 ingest` will be given it.")
     ] = DEFAULT_CHUNK_SIZE,
@@ -63,7 +63,7 @@ def _propose_for_files(
 ) -> Calibration:
     split = make_splitter(config, chunk_overlap)
     files = sources.find(paths).files
-    pieces = ingestion.sample(files, split, SAMPLE, options=sources.reading())
+    pieces = sample(files, split, SAMPLE, options=sources.reading())
     texts = [piece.text for piece in pieces]
     if not texts:
         raise InputError(f"there is no text to measure in {', '.join(map(str, paths))}")
@@ -71,9 +71,9 @@ def _propose_for_files(
     return propose(mean, len(texts), length_unit=config.length_unit, k1=config.k1, b=config.b, ratio=ratio)
 
 
-def _propose_for_index(place: opt.Place, namespace: str | None, ratio: float) -> Calibration:
+def _propose_for_index(place: opt.IndexAddress, namespace: list[str] | None, ratio: float) -> Calibration:
     with place.open_existing(read_only=True) as index:
-        stats = index.stats(namespace=namespace)
+        stats = index.stats(namespace=namespace or None)
     if not stats.total_length:
         raise InputError(f"{stats.name} has no text to measure")
     unit = stats.length_unit

@@ -17,7 +17,10 @@ from rag_bm25.cli.console import print_json, progress_bars, show
 from rag_bm25.cli.rendering import render_comparison, render_evaluation
 from rag_bm25.cli.settings import AUTO, IndexOptions, parse_grid
 from rag_bm25.errors import InputError
-from rag_bm25.evaluation import BeirDataset, EvaluationResult, PairedTest
+from rag_bm25.evaluation import BeirDataset
+from rag_bm25.evaluation.comparison import PairedTest
+from rag_bm25.evaluation.measures import MEASURES, MeasureName
+from rag_bm25.evaluation.running import EvaluationResult, in_memory, mean_length, write_run
 from rag_bm25.index.config import IndexConfig
 from rag_bm25.index.index import BM25Index
 from rag_bm25.index.settings import Value
@@ -69,7 +72,7 @@ def evaluate(
         results = evaluation.evaluate_each(configs, dataset, partial(_open_index, uri, token), update)
     if run is not None:
         _write_runs(run, labels, results)
-    tests = [_compare(results, measure) for measure in evaluation.MEASURES]
+    tests = [_compare(results, measure) for measure in MEASURES]
     if as_json:
         print_json(_to_plain(labels, results, configs, tests))
         return
@@ -85,17 +88,17 @@ def _make_config(plain: IndexConfig, settings: Mapping[str, Value], dataset: Bei
     texts, _ = dataset.documents(config.fields)
     if "chunk_size" in given:
         return config
-    mean = evaluation.mean_length(texts.values(), config.length_unit, config.build_analyzer())
+    mean = mean_length(texts.values(), config.length_unit, config.build_analyzer())
     return replace(config, chunk_size=mean)
 
 
 def _open_index(uri: str | None, token: str | None, config: IndexConfig) -> AbstractContextManager[BM25Index]:
-    return evaluation.in_memory(config) if uri is None else _open_temporary_index(uri, token, config)
+    return in_memory(config) if uri is None else _open_temporary_index(uri, token, config)
 
 
 @contextmanager
 def _open_temporary_index(uri: str, token: str | None, config: IndexConfig) -> Iterator[BM25Index]:
-    store = opt.Place(uri, f"evaluate_{secrets.token_hex(6)}", token).store()
+    store = opt.IndexAddress(uri, f"evaluate_{secrets.token_hex(6)}", token).store()
     with BM25Index.from_store(store, config=config) as index:
         try:
             yield index
@@ -109,7 +112,7 @@ def _config_to_plain(config: IndexConfig) -> dict[str, Any]:
     return {**asdict(config), "analyzer": analyzer.to_dict() if isinstance(analyzer, AnalyzerConfig) else None}
 
 
-def _compare(results: Sequence[EvaluationResult], measure: evaluation.MeasureName) -> list[PairedTest]:
+def _compare(results: Sequence[EvaluationResult], measure: MeasureName) -> list[PairedTest]:
     """Compare each result with the first one, the p-values adjusted for their number."""
     first, *others = (result.per_query.values[measure] for result in results)
     tests = [evaluation.paired_test(first, other) for other in others]
@@ -120,7 +123,7 @@ def _compare(results: Sequence[EvaluationResult], measure: evaluation.MeasureNam
 def _write_runs(path: Path, labels: Sequence[str], results: Sequence[EvaluationResult]) -> None:
     for place, (label, result) in enumerate(zip(labels, results, strict=True), 1):
         file = path if len(results) == 1 else path.with_name(f"{path.stem}-{place}{path.suffix}")
-        evaluation.write_run(file, result.run, "rag_bm25" if place == 1 else "".join(label.split()))
+        write_run(file, result.run, "rag_bm25" if place == 1 else "".join(label.split()))
 
 
 def _to_plain(
@@ -135,7 +138,7 @@ def _to_plain(
         for result, config in zip(results, configs, strict=True)
     )
     compared = [
-        {"compare": label, **other, "tests": dict(zip(evaluation.MEASURES, map(asdict, row), strict=True))}
+        {"compare": label, **other, "tests": dict(zip(MEASURES, map(asdict, row), strict=True))}
         for label, other, row in zip(labels[1:], others, zip(*tests, strict=True), strict=True)
     ]
     return {**first, **({"compared": compared} if compared else {})}

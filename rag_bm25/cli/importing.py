@@ -49,7 +49,7 @@ class ModelOption(Generic[T]):
         return model
 
     def _find(self, name: str) -> Any:
-        """Import the module, and return what the rest of the name means in it."""
+        """Import MODULE and return the attribute NAME."""
         module, _, path = name.partition(":")
         if not (module and path):
             msg = f"must be {self.form}, such as {self.example}, got {name!r}"

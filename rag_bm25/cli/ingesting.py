@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from rag_bm25 import ingestion
-from rag_bm25.analysis import contract_of, differences, require_analyzer
+from rag_bm25.analysis.contract import contract_of, differences, require_analyzer
 from rag_bm25.cli import options as opt
 from rag_bm25.cli import watching
 from rag_bm25.cli.console import ingest_bar, print_error, print_note, print_result
@@ -28,6 +28,8 @@ from rag_bm25.index.index import BM25Index
 from rag_bm25.index.settings import Value, differing, with_settings
 from rag_bm25.index.writing.workers import MAX_WORKERS
 from rag_bm25.ingestion.checking import MAX_REASONS_OF_SOURCE
+from rag_bm25.ingestion.files import SUFFIXES, Found
+from rag_bm25.ingestion.ingesting import IngestReport
 from rag_bm25.ingestion.pruning import MAX_DELETE
 from rag_bm25.store.storage import StorageOptions
 
@@ -38,11 +40,11 @@ WORDS = ("user_words", "stop_words")
 
 def ingest(
     paths: Annotated[list[Path], opt.argument("PATH...", "Files and folders; - is standard input.")],
-    place: opt.Place,
+    place: opt.IndexAddress,
     settings: IndexOptions,
     words: WordFiles,
     sources: SourceOptions,
-    namespace: opt.Namespace = "",
+    namespace: opt.Namespace = None,
     embedding: Embedding = None,
     split_size: opt.SplitSize = None,
     chunk_overlap: opt.ChunkOverlap = None,
@@ -118,11 +120,12 @@ def ingest(
         raise typer.BadParameter(msg, param_hint="--watch")
     share = _parse_percent(max_delete)
     given, with_words = settings.given(), words.change()
+    own_namespace = opt.one_namespace(namespace)
     reading, model = sources.reading(), load_model(embedding)
     check = partial(make_splitter, chunk_overlap=chunk_overlap, split_size=split_size)
     wanted, made_in = partial(_with_settings, given, with_words), parse_storage(storage)
 
-    def ingest_found(found: ingestion.Found) -> bool:
+    def ingest_found(found: Found) -> bool:
         """Ingest files, and return whether all of them were valid; the index is open meanwhile only."""
         index = _open_or_create(place, wanted, model, check, made_in, create=bool(found.files))
         with index, ingest_bar(progress, found.size) as update:
@@ -132,7 +135,7 @@ def ingest(
                 found,
                 chunk_overlap=chunk_overlap,
                 split_size=split_size,
-                namespace=namespace,
+                namespace=own_namespace,
                 prune=prune,
                 max_delete=share,
                 strict=strict,
@@ -175,7 +178,7 @@ def _parse_percent(text: str) -> float:
     return share
 
 
-def _print_rejected(report: ingestion.IngestReport) -> None:
+def _print_rejected(report: IngestReport) -> None:
     """Print the reasons of the first rejected rows of each source, and how many more there are."""
     reasons = iter(report.reasons)  # in the order of the sources
     for source, total in islice(report.rejected.items(), MAX_SOURCES):
@@ -195,7 +198,7 @@ def _with_settings(
 
 
 def _open_or_create(
-    place: opt.Place,
+    place: opt.IndexAddress,
     wanted: Callable[[IndexConfig], IndexConfig],
     model: Model | None,
     check: Callable[[IndexConfig], object],
@@ -237,11 +240,11 @@ def _require_same(stored: IndexConfig, wanted: IndexConfig) -> None:
     )
 
 
-def _note_skipped(found: ingestion.Found) -> bool:
+def _note_skipped(found: Found) -> bool:
     """Name the files that are left out; return whether there is something to read."""
     note_left_out(found)
     if not (found.files or found.unreadable):
-        print_note(f"there is no file to ingest: those that are read end in {', '.join(ingestion.SUFFIXES)}")
+        print_note(f"there is no file to ingest: those that are read end in {', '.join(SUFFIXES)}")
     if not found.files:
         _print_failures(found.unreadable)
     return bool(found.files or not found.unreadable)
@@ -253,7 +256,7 @@ def _print_failures(reasons: Mapping[Any, str]) -> None:
         print_error(reason)
 
 
-def _print_report(report: ingestion.IngestReport, skipped: int, seconds: float, as_json: bool) -> None:
+def _print_report(report: IngestReport, skipped: int, seconds: float, as_json: bool) -> None:
     rate = report.chunks / seconds
     rejected = sum(report.rejected.values())
     failed = f", {len(report.failed):,} failed" if report.failed else ""

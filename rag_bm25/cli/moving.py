@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
-from rag_bm25.analysis import require_analyzer
+from rag_bm25.analysis.contract import require_analyzer
 from rag_bm25.cli import options as opt
 from rag_bm25.cli.console import print_error, print_result, progress_bars
 from rag_bm25.cli.rendering import count
@@ -44,7 +44,7 @@ def copy(
         str,
         opt.option("Where to: a file ending in .db, or the URI of a Milvus server.", callback=opt.refuse_memory),
     ],
-    place: opt.StorePlace,
+    place: opt.StoreAddress,
     to_collection: Annotated[str | None, opt.option("Name of the copy; by default that of the index.")] = None,
     to_token: ToToken = None,
     storage: Storage = None,
@@ -57,10 +57,10 @@ def copy(
     Chunks, vectors and statistics are taken as they are, then all rows are compared and counted again. A copy that is
     cut short cannot be opened; running the same command again does the rest.
     """
-    from rag_bm25.store.milvus import is_missing_file
+    from rag_bm25.store.milvus.address import is_missing_file
 
     start, options = time.perf_counter(), parse_storage(storage)
-    to = opt.StorePlace(to_uri, to_collection or place.collection, to_token)
+    to = opt.StoreAddress(to_uri, to_collection or place.collection, to_token)
     _require_another(to, place)
     with ExitStack() as stores:
         source = stores.enter_context(closing(place.store(read_only=True)))
@@ -84,7 +84,7 @@ def copy(
 
 def reindex_(
     to_collection: Annotated[str, opt.option("Name of the new index.")],
-    place: opt.Place,
+    place: opt.IndexAddress,
     settings: IndexOptions,
     words: WordFiles,
     to_uri: Annotated[
@@ -105,7 +105,9 @@ def reindex_(
     has.
     """
     given, with_words, options = settings.given(), words.change(), parse_storage(storage)
-    to = opt.Place(to_uri or place.uri, to_collection, to_token if to_uri not in {None, place.uri} else place.token)
+    to = opt.IndexAddress(
+        to_uri or place.uri, to_collection, to_token if to_uri not in {None, place.uri} else place.token
+    )
     _require_another(to, place)
     with _open_source(place, given) as source:
         config = with_words(with_settings(opt.with_analyzer(source.config, place.text_analyzer), given))
@@ -121,7 +123,7 @@ def reindex_(
     print_result(as_json, asdict(report), line)
 
 
-def _open_source(place: opt.Place, given: "Mapping[str, Value]") -> "BM25Index | FormerIndex":
+def _open_source(place: opt.IndexAddress, given: "Mapping[str, Value]") -> "BM25Index | FormerIndex":
     """Open an index, or what can be read of one of an earlier format."""
     try:
         return place.open_existing(read_only=True, analyzer=None)  # the one that was named is for the new index
@@ -152,7 +154,7 @@ def _open_former(store: "Store", given: "Mapping[str, Value]") -> FormerIndex:
 
 
 def drop(
-    place: opt.StorePlace,
+    place: opt.StoreAddress,
     yes: Annotated[bool, opt.option("Delete it; without this, only show what would be deleted.", "--yes")] = False,
     as_json: opt.AsJson = False,
 ) -> None:
@@ -161,10 +163,10 @@ def drop(
     It may be damaged, or an unfinished copy. Without --yes, it is only counted. A collection that is not an index is
     refused.
     """
-    from rag_bm25.store.milvus import is_missing_file
+    from rag_bm25.store.milvus.address import is_missing_file
 
     if is_missing_file(place.uri):  # which opening it for writing would create
-        raise IndexNotFoundError(f"there is no database at {place.uri}")
+        raise IndexNotFoundError(f"database {place.uri} not found")
     with closing(place.store(read_only=not yes)) as store:
         chunks, name = drop_index(store, dry_run=not yes), store.name
     dropped = f"dropped {name}: {count(chunks, 'chunk')}"
@@ -172,7 +174,7 @@ def drop(
     print_result(as_json, {"chunks": chunks, "dropped": yes}, line)
 
 
-def _require_another(to: opt.StorePlace, place: opt.StorePlace) -> None:
+def _require_another(to: opt.StoreAddress, place: opt.StoreAddress) -> None:
     """Refuse the index itself, which the library would advise to drop first."""
     if to.collection == place.collection and (
         to.uri == place.uri or Path(to.uri).resolve() == Path(place.uri).resolve()

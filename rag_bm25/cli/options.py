@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from rag_bm25.analysis import Analyzer, contract_of
+from rag_bm25.analysis import Analyzer
+from rag_bm25.analysis.contract import contract_of
 from rag_bm25.cli.console import print_note
 from rag_bm25.cli.importing import ModelOption, as_function, one_line_errors
 from rag_bm25.errors import IndexNotFoundError
@@ -95,9 +96,16 @@ SplitSize: TypeAlias = Annotated[int | None, option("Maximum length of a chunk; 
 ChunkOverlap: TypeAlias = Annotated[
     int | None, option("Overlap of neighbouring chunks; by default a tenth of the maximum length, at most 50.", min=0)
 ]
-Namespace: TypeAlias = Annotated[str, option("Tenant or sub-corpus.")]
-StatsNamespace: TypeAlias = Annotated[
-    str | None, option("Tenant or sub-corpus; by default all of them.", "--namespace")
+Namespace: TypeAlias = Annotated[list[str] | None, option("Tenant or sub-corpus.", metavar="NAME")]
+Namespaces: TypeAlias = Annotated[
+    list[str] | None, option("Tenant or sub-corpus; may be repeated.", "--namespace", metavar="NAME")
+]
+StatsNamespaces: TypeAlias = Annotated[
+    list[str] | None,
+    option("Tenant or sub-corpus; may be repeated; by default all of them.", "--namespace", metavar="NAME"),
+]
+ChunkNamespace: TypeAlias = Annotated[
+    str | None, option("The one of the namespaces that has the chunk, if several have its id.", metavar="NAME")
 ]
 AsJson: TypeAlias = Annotated[bool, option("Print JSON, for machines.", "--json")]
 ShowProgress: TypeAlias = Annotated[
@@ -140,7 +148,7 @@ def with_analyzer(config: IndexConfig, analyzer: TextAnalyzer | None) -> IndexCo
 
 
 @dataclass(frozen=True)
-class StorePlace:
+class StoreAddress:
     """The options that name an index whose rows are taken as they are."""
 
     uri: Uri = DEFAULT_URI
@@ -155,7 +163,7 @@ class StorePlace:
 
 
 @dataclass(frozen=True)
-class Place(StorePlace):
+class IndexAddress(StoreAddress):
     """The options that name an index."""
 
     analyzer: AnalyzerName = None
@@ -176,12 +184,20 @@ class Place(StorePlace):
         try:
             return self.open(read_only=read_only, consistency="Strong", **options)
         except IndexNotFoundError as error:
-            raise IndexNotFoundError(f"{str(error).rpartition(';')[0]}; `rag-bm25 ingest` creates one") from None
+            reason = str(error).partition(". To create it")[0]
+            raise IndexNotFoundError(f"{reason}; `rag-bm25 ingest` creates one") from None
 
 
 def get_tls(uri: str | Path) -> TLS | None:
     """Return the certificates if they can be used: they are for ``https://`` addresses."""
     return certificates.get() if str(uri).lower().startswith("https://") else None
+
+
+def one_namespace(names: list[str] | None) -> str:
+    """Return the namespace of a command that takes one; of several, Typer would take the last."""
+    if names and len(names) > 1:
+        raise typer.BadParameter("must be given once: this command takes one", param_hint="--namespace")
+    return names[0] if names else ""
 
 
 def parse_filter_option(text: str | None) -> dict[str, Any] | str | None:

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from rag_bm25.documents.chunks import Hit
-    from rag_bm25.evaluation import EvaluationResult, PairedTest
+    from rag_bm25.evaluation.comparison import PairedTest
+    from rag_bm25.evaluation.running import EvaluationResult
     from rag_bm25.index.config import IndexConfig
     from rag_bm25.index.stats import IndexStats
     from rag_bm25.store.storage import StorageInfo

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from rag_bm25.analysis import require_analyzer
+from rag_bm25.analysis.contract import require_analyzer
 from rag_bm25.checks import require_extra
 from rag_bm25.cli import options as opt
 from rag_bm25.cli.console import print_note
@@ -15,7 +15,7 @@ from rag_bm25.serving.settings import Limits, Settings, parse_address
 
 
 def serve(
-    place: opt.Place,
+    place: opt.IndexAddress,
     http: Annotated[
         str | None, opt.option("Serve the page, the API and MCP at this address.", metavar="HOST:PORT")
     ] = None,

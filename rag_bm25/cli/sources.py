@@ -17,7 +17,7 @@ from rag_bm25.cli.console import print_note
 from rag_bm25.cli.rendering import count, join_first
 from rag_bm25.cli.settings import as_usage
 from rag_bm25.errors import ParameterError
-from rag_bm25.ingestion.files import is_known
+from rag_bm25.ingestion.files import SUFFIXES, Found, SourceFile, is_known, needs_package
 from rag_bm25.ingestion.source_names import check_root_name
 
 STDIN = Path("-")
@@ -66,7 +66,7 @@ class SourceOptions:
             fields = ingestion.RowFields(self.text_field, self.title_field, self.id_field)
             return ingestion.ReadOptions(self.encoding, fields, self.file_timeout, self.id_prefix)
 
-    def find(self, paths: Sequence[Path], *, root: Path | None = None, name: str | None = None) -> ingestion.Found:
+    def find(self, paths: Sequence[Path], *, root: Path | None = None, name: str | None = None) -> Found:
         """Find the files."""
         return ingestion.find_files(
             paths,
@@ -81,10 +81,10 @@ class SourceOptions:
 @contextmanager
 def find_with_stdin(
     paths: Sequence[Path], options: SourceOptions, root: Path | None, name: str | None, stdin_name: str
-) -> Iterator[ingestion.Found]:
+) -> Iterator[Found]:
     """Find the files, and read standard input into a temporary one where ``-`` is among the paths."""
     others = [path for path in paths if path != STDIN]
-    found = options.find(others, root=root, name=name) if others or len(paths) == 0 else ingestion.Found()
+    found = options.find(others, root=root, name=name) if others or len(paths) == 0 else Found()
     if len(others) == len(paths):
         yield found
         return
@@ -94,7 +94,7 @@ def find_with_stdin(
         with file.open("wb") as target:
             while block := sys.stdin.buffer.read(BLOCK):
                 target.write(block)
-        piped = ingestion.SourceFile(file, source, file.stat().st_size, keeps_source=True)
+        piped = SourceFile(file, source, file.stat().st_size, keeps_source=True)
         yield replace(found, files=[*found.files, piped])
 
 
@@ -104,17 +104,17 @@ def _check_stdin_name(name: str) -> str:
     except ParameterError as error:
         raise typer.BadParameter(str(error), param_hint="--stdin-name") from None
     if not is_known(Path(checked)):
-        msg = f"must end in {', '.join(ingestion.SUFFIXES)}, got {name!r}"
+        msg = f"must end in {', '.join(SUFFIXES)}, got {name!r}"
         raise typer.BadParameter(msg, param_hint="--stdin-name")
     return checked
 
 
-def note_left_out(found: ingestion.Found) -> None:
+def note_left_out(found: Found) -> None:
     """Name the files that are left out."""
     missing = set(found.missing)
     of_other_kinds = [path for path in found.skipped if not is_known(path)]
     known = [path for path in found.skipped if is_known(path)]
-    unread = [path for path in known if ingestion.needs_package(path)]
+    unread = [path for path in known if needs_package(path)]
     irregular = [path for path in known if path not in unread]
     if of_other_kinds:
         print_note(f"skipped {count(len(of_other_kinds), 'file')} of other kinds: {join_first(of_other_kinds)}")

@@ -16,7 +16,7 @@ from rag_bm25.errors import RagBM25Error
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rag_bm25.ingestion import Found
+    from rag_bm25.ingestion.files import Found
 
 INTERVAL = 1.0  # seconds between two looks at the files, at least
 SHARE = 0.1  # of the time that may be spent on looking: a look at 50,000 files takes seconds

@@ -1,1 +1,1 @@
-"""What is made of hits: groups, contexts, boosts, a choice that differs."""
+"""Post-process hits: boost, rerank, group, diversify, add context, highlight."""

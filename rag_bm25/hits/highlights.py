@@ -20,7 +20,8 @@ from rag_bm25.documents.chunks import Fragment
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
-    from rag_bm25.analysis import TextAnalyzer, Token
+    from rag_bm25.analysis import TextAnalyzer
+    from rag_bm25.analysis.text import Token
 
 SIZES = 20, 65_535
 _MORE = 1 + 1e-9  # times a sum of weights: above it, another one is not the same but for rounding

@@ -28,8 +28,8 @@ MIN_OVERLAP, MAX_OVERLAP = 10, 2_000  # characters that two chunks may share, wh
 
 
 @dataclass(frozen=True)
-class Place:
-    """The place of a chunk in its document, as far as its id and its metadata tell."""
+class DocumentPosition:
+    """Position of a chunk in its document, read from its id and metadata."""
 
     stem: str | None  # id of the text that was cut, if the ids of its chunks are known: stem#0, stem#1, ...
     source: str | None
@@ -37,8 +37,8 @@ class Place:
     start: int | None  # in the document, in characters
 
     @classmethod
-    def of(cls, chunk: Chunk) -> Place:
-        """Read the place of a chunk."""
+    def of(cls, chunk: Chunk) -> DocumentPosition:
+        """Read the position of a chunk."""
         number, start = _count(chunk.metadata.get(NUMBER)), _count(chunk.metadata.get(START))
         source = chunk.metadata.get(SOURCE)
         stem = chunk.id.removesuffix(f"#{number}")
@@ -53,7 +53,7 @@ class Place:
 
 def order_in_source(chunk: Chunk) -> float:
     """Return a sort key of the chunks of a source; those whose place is not stored come last."""
-    order = Place.of(chunk).order
+    order = DocumentPosition.of(chunk).order
     return math.inf if order is None else order
 
 
@@ -67,7 +67,7 @@ def run_around(own: Chunk, others: Sequence[Chunk]) -> list[Chunk]:
 
     If two chunks of the source have one position, as rows of one file have, they are no document: the chunk is alone.
     """
-    placed = {Place.of(chunk).order: chunk for chunk in (*others, own)}
+    placed = {DocumentPosition.of(chunk).order: chunk for chunk in (*others, own)}
     if len(placed) < len({chunk.id for chunk in (*others, own)}) or None in placed:
         return [own]
     chunks = [placed[order] for order in sorted(placed)]  # type: ignore[type-var]  # None is not among them
@@ -82,7 +82,7 @@ def run_around(own: Chunk, others: Sequence[Chunk]) -> list[Chunk]:
 
 def _follows(chunk: Chunk, following: Chunk) -> bool:
     """Return whether no chunk is missing between two."""
-    before, after = Place.of(chunk), Place.of(following)
+    before, after = DocumentPosition.of(chunk), DocumentPosition.of(following)
     if before.number is not None and after.number is not None:
         return after.number == before.number + 1
     if before.start is None or after.start is None:
@@ -127,7 +127,7 @@ def join(chunks: Sequence[Chunk]) -> Joined:
 
 def _place_after(text: str, at: int, previous: Chunk, chunk: Chunk) -> int:
     """Return where a chunk begins in the text that ends with the previous one, which begins at `at`."""
-    before, after = Place.of(previous).start, Place.of(chunk).start
+    before, after = DocumentPosition.of(previous).start, DocumentPosition.of(chunk).start
     if before is not None and after is not None and 0 <= after - before <= len(previous.text) + MAX_GAP:
         begin = at + after - before
         if chunk.text.startswith(text[begin : begin + len(chunk.text)]):

@@ -1,4 +1,4 @@
-"""Coroutines that run blocking methods in a thread, so that the event loop goes on meanwhile."""
+"""Run blocking calls in threads, so that the event loop goes on meanwhile."""
 
 from __future__ import annotations
 
@@ -6,18 +6,17 @@ import asyncio
 import os
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
-from functools import partial, wraps
+from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from rag_bm25.errors import StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+    from collections.abc import AsyncIterator, Callable, Iterator
 
 P = ParamSpec("P")
 R = TypeVar("R")
-S = TypeVar("S")
 T = TypeVar("T")
 
 PAGE = 1000  # items that an iterator gives before the event loop goes on
@@ -35,14 +34,14 @@ class WriteThread:
         self._pid = os.getpid()
         self._executor = ThreadPoolExecutor(1, "rag_bm25-write")
 
-    def submit(self, function: Callable[[], R]) -> asyncio.Future[R]:
+    def submit(self, function: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> asyncio.Future[R]:
         """Call a function in its turn. A future that is cancelled before it has begun never calls it; later, it ends.
 
         A forked child does not have the thread; the store refuses its calls in any other.
         """
         executor = self._executor if os.getpid() == self._pid else None
         try:
-            return asyncio.get_running_loop().run_in_executor(executor, function)
+            return asyncio.get_running_loop().run_in_executor(executor, _bind(function, *args, **kwargs))
         except RuntimeError:  # of an executor that is shut down
             raise StoreError(f"{self._name} is closed") from None
 
@@ -51,35 +50,9 @@ class WriteThread:
         self._executor.shutdown()
 
 
-class Writing(Protocol):
-    """An object that has a thread to write in."""
-
-    @property
-    def _write_thread(self) -> WriteThread: ...
-
-
-W = TypeVar("W", bound=Writing)
-
-
-def in_thread(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], Coroutine[Any, Any, R]]:
-    """Return the coroutine of a method, which runs in a thread of the event loop."""
-    method = getattr(method, "__func__", method)  # of a class method
-
-    @wraps(method)
-    async def coroutine(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        return await asyncio.get_running_loop().run_in_executor(None, _bind(method, self, *args, **kwargs))
-
-    return _name_after(method, coroutine)
-
-
-def in_write_thread(method: Callable[Concatenate[W, P], R]) -> Callable[Concatenate[W, P], Coroutine[Any, Any, R]]:
-    """Return the coroutine of a method that writes, which runs in the index's own thread."""
-
-    @wraps(method)
-    async def coroutine(self: W, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        return await self._write_thread.submit(_bind(method, self, *args, **kwargs))
-
-    return _name_after(method, coroutine)
+def run_in_thread(function: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> asyncio.Future[R]:
+    """Call a function in a thread of the event loop."""
+    return asyncio.get_running_loop().run_in_executor(None, _bind(function, *args, **kwargs))
 
 
 async def iterate_in_thread(make: Callable[[], Iterator[T]]) -> AsyncIterator[T]:
@@ -90,7 +63,7 @@ async def iterate_in_thread(make: Callable[[], Iterator[T]]) -> AsyncIterator[T]
             yield item
 
 
-def _bind(method: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Callable[[], R]:
+def _bind(method: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> Callable[[], R]:
     """Bind a call to its arguments and the caller's context."""
 
     def call() -> R:
@@ -100,9 +73,3 @@ def _bind(method: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Callable
             raise RuntimeError("a callable raised StopIteration") from error
 
     return partial(copy_context().run, call)
-
-
-def _name_after(method: Callable[..., Any], coroutine: Callable[P, R]) -> Callable[P, R]:
-    place, _, name = method.__qualname__.rpartition(".")
-    coroutine.__name__, coroutine.__qualname__ = f"a{name}", f"{place}.a{name}"
-    return coroutine

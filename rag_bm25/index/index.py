@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, replace
-from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
@@ -16,7 +15,7 @@ from rag_bm25.checks import (
 )
 from rag_bm25.documents.checks import check_id, check_ids, check_namespace, check_sequence, check_texts
 from rag_bm25.documents.chunks import Chunk, Hit
-from rag_bm25.errors import InputError, ReadOnlyError, short_repr
+from rag_bm25.errors import InputError, ReadOnlyError
 from rag_bm25.events import Events
 from rag_bm25.hits.highlights import Highlighting
 from rag_bm25.hits.options import OF_WORDS, check_dense_options, check_options, is_by_score, refuse
@@ -28,7 +27,7 @@ from rag_bm25.index.arguments import (
     parse_scope,
 )
 from rag_bm25.index.config import require_dense_field
-from rag_bm25.index.coroutines import WriteThread, in_thread, in_write_thread, iterate_in_thread
+from rag_bm25.index.coroutines import WriteThread
 from rag_bm25.index.lifetime import WhileOpen
 from rag_bm25.index.live_statistics import LiveStatistics
 from rag_bm25.index.maintenance.reencoding import reencode, rewrite
@@ -48,12 +47,12 @@ from rag_bm25.index.writing.pipeline import WriteOptions, WritePipeline
 from rag_bm25.query.query import Query
 from rag_bm25.query.scores import with_placement
 from rag_bm25.statistics.log.log import StatisticsLog
-from rag_bm25.statistics.log.source_roots import SourceRoot, drop_damaged_roots, read_roots, remember_roots
+from rag_bm25.statistics.log.source_roots import drop_damaged_roots
 from rag_bm25.store.rows import Scope, SearchArm
 from rag_bm25.store.search_params import check_search_params
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     import numpy as np
@@ -94,9 +93,8 @@ MAX_LISTED_TERMS = 1_000_000
 class BM25Index:
     """Chunks in Milvus with exact BM25 scores, from :meth:`open` to :meth:`close`.
 
-    Several threads may search and write; writes of one index run one after the other. Each method has a coroutine, with
-    an "a" before its name and the same parameters, which runs in a thread: ``await index.asearch("sparse vectors")``.
-    If its task is cancelled, a write that has begun ends nevertheless.
+    Several threads may search and write; writes of one index run one after the other. In an event loop, use
+    :class:`~rag_bm25.AsyncBM25Index`.
 
     Parameters
     ----------
@@ -290,12 +288,6 @@ class BM25Index:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    async def __aenter__(self) -> BM25Index:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.aclose()
-
     def __repr__(self) -> str:
         """Return name, number of chunks as far as it is known here, and whether it is open; Milvus is not asked."""
         num_chunks = self._last_known.view.statistics.num_chunks
@@ -307,9 +299,9 @@ class BM25Index:
         raise TypeError(msg)
 
     @property
-    def damage(self) -> list[str]:
-        """Faults of the statistics as far as reading them shows, one clause each; :meth:`repair` mends them."""
-        return self._last_known.damage
+    def problems(self) -> list[str]:
+        """Problems of the statistics that reading them has shown, one clause each; :meth:`repair` mends them."""
+        return self._last_known.problems
 
     def refresh(self) -> None:
         """Read the changes of other writers to the statistics now."""
@@ -463,28 +455,6 @@ class BM25Index:
         self._require_writable()
         return self._pipeline.drop_namespace(check_namespace(namespace))
 
-    def remember_source_roots(self, roots: Sequence[SourceRoot], *, namespace: str = "") -> list[SourceRoot]:
-        """Store the folders that sources are named by, as :func:`rag_bm25.ingestion.ingest` does.
-
-        Parameters
-        ----------
-        roots : sequence of SourceRoot
-            Each with the version that it replaces, "" for a new name.
-        namespace : str
-            Namespace of the chunks whose sources they name.
-
-        Returns
-        -------
-        list of SourceRoot
-            The roots in force afterwards. If another process has stored one of the names, none of the given ones was.
-        """
-        self._require_writable()
-        namespace = check_namespace(namespace)
-        if not isinstance(roots, Sequence) or not all(isinstance(root, SourceRoot) for root in roots):
-            raise InputError(f"roots must be a sequence of SourceRoot, got {short_repr(roots)}")
-        with self._live.writing():
-            return remember_roots(self._store, namespace, roots, self._live.log.new_batch)
-
     def repair(self, *, erase: bool = False, progress: Callable[[Progress], None] | None = None) -> RepairReport:
         """Count all stored vectors again and replace the statistics by the result.
 
@@ -551,21 +521,6 @@ class BM25Index:
         return reencode(self._store, self._live, self._encoder, progress)
 
     # Reading
-
-    def source_roots(self, *, namespace: str = "") -> list[SourceRoot]:
-        """Return the folders and files that sources are named by.
-
-        Parameters
-        ----------
-        namespace : str
-            Namespace of the chunks whose sources they name.
-
-        Returns
-        -------
-        list of SourceRoot
-            By name; empty if no files were ingested.
-        """
-        return read_roots(self._store, check_namespace(namespace))
 
     def get(self, ids: Sequence[str], *, namespace: str = "") -> list[Chunk]:
         """Return chunks by their ids.
@@ -1019,11 +974,11 @@ class BM25Index:
         self,
         query: QueryLike,
         id: str,
+        k: int = 10,
         *,
         filter: FilterLike = None,
         namespace: Namespaces = "",
         chunk_namespace: str | None = None,
-        k: int = 10,
         **options: Unpack[SearchOptions],
     ) -> ScoreExplanation:
         """Explain the score of a chunk, or why a search does not find it.
@@ -1032,15 +987,15 @@ class BM25Index:
         ----------
         query, id
             The query as it was given to the search, and the id of the chunk.
+        k : int
+            As it was given to the search; it matters with `rerank`, `group` and `diversity`, for which the search is
+            made again.
         filter, namespace
             As they were given to the search; the filter matters if feedback makes a first search, the namespaces decide
             on the statistics.
         chunk_namespace : str, optional
             Namespace of the chunk, one of those searched, such as the `namespace` of a hit; needed if several of them
             have a chunk with that id.
-        k : int
-            As it was given to the search; it matters with `rerank`, `group` and `diversity`, for which the search is
-            made again.
         **options
             As they were given to the search.
 
@@ -1325,57 +1280,3 @@ class BM25Index:
     def _require_writable(self) -> None:
         if self._read_only:
             raise ReadOnlyError(f"{self._store.name} was opened with read_only=True")
-
-    # Coroutines
-
-    async def achunks(self, *, filter: FilterLike = None, namespace: Namespaces = "") -> AsyncIterator[Chunk]:
-        """Stream all chunks, or those that a filter selects, with ``async for``.
-
-        Parameters
-        ----------
-        filter, namespace
-            As for :meth:`search`.
-
-        Yields
-        ------
-        Chunk
-            In no particular order.
-        """
-        async for chunk in iterate_in_thread(partial(self.chunks, filter=filter, namespace=namespace)):
-            yield chunk
-
-    aopen = classmethod(in_thread(open))  # noqa: A003 - the method is meant
-    afrom_store = classmethod(in_thread(from_store))
-    aclose = in_thread(close)
-
-    aadd = in_write_thread(add)
-    aadd_stream = in_write_thread(add_stream)
-    adelete = in_write_thread(delete)
-    adrop_namespace = in_write_thread(drop_namespace)
-    aremember_source_roots = in_write_thread(remember_source_roots)
-    arepair = in_write_thread(repair)
-    areencode = in_write_thread(reencode)
-    averify = in_write_thread(verify)  # writers wait for it
-
-    arefresh = in_thread(refresh)
-    asource_roots = in_thread(source_roots)
-    aget = in_thread(get)
-    aget_embeddings = in_thread(get_embeddings)
-    achunk_terms = in_thread(chunk_terms)
-    asearch = in_thread(search)
-    asearch_batch = in_thread(search_batch)
-    ahighlight = in_thread(highlight)
-    amore_like_this = in_thread(more_like_this)
-    aneighbors = in_thread(neighbors)
-    asearch_dense = in_thread(search_dense)
-    asearch_hybrid = in_thread(search_hybrid)
-    aencode_documents = in_thread(encode_documents)
-    aencode_queries = in_thread(encode_queries)
-    amax_scores = in_thread(max_scores)
-    asuggest = in_thread(suggest)
-    aexplain = in_thread(explain)
-    aexplain_hybrid = in_thread(explain_hybrid)
-    adiagnose = in_thread(diagnose)
-    aterm_statistics = in_thread(term_statistics)
-    aterms = in_thread(terms)
-    astats = in_thread(stats)

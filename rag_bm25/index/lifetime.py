@@ -1,4 +1,4 @@
-"""What an index has only while it is open."""
+"""Attributes that raise StoreError after close."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The statistics of an open index while others search and write: the log, its refresh, its locks and its damage.
+"""The statistics of an open index while others search and write: the log, its refresh, its locks and its problems.
 
 Readers take the view of the log, which is exchanged as a whole, and wait for no writer. The log itself is read and
 written under locks, taken in this order: that of all writers of an engine, that of refreshing, that of the log. A
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from rag_bm25.documents.encoder import DocumentEncoder
-    from rag_bm25.statistics.corpus import Statistics
+    from rag_bm25.statistics.corpus import CountsReader
     from rag_bm25.statistics.view import StatisticsView
     from rag_bm25.store.protocol import Store, WriteLock
     from rag_bm25.vectors.terms import Vocabulary
@@ -65,12 +65,12 @@ class LiveStatistics:
         # In an index that was opened for reading: rows of unfinished batches that are not counted; None without such.
         self._num_superseded: int | None = None
         self._wrong_count = ""
-        self._reported: list[str] | None = None  # damage; None until the index has been opened
+        self._reported: list[str] | None = None  # problems; None until the index has been opened
 
     @property
-    def damage(self) -> list[str]:
+    def problems(self) -> list[str]:
         """Faults of the statistics, one clause each."""
-        return [*self.view.damage, *([self._wrong_count] if self._wrong_count else [])]
+        return [*self.view.problems, *([self._wrong_count] if self._wrong_count else [])]
 
     # For readers
 
@@ -174,7 +174,7 @@ class LiveStatistics:
                 yield self._writer
 
     @contextmanager
-    def at_rest(self) -> Iterator[tuple[Statistics, Vocabulary]]:
+    def at_rest(self) -> Iterator[tuple[CountsReader, Vocabulary]]:
         """Keep writers of this process out, with everything read and no batch of theirs unfinished."""
         with self._store.write_lock:
             self._catch_up()
@@ -289,10 +289,10 @@ class LiveStatistics:
 
     def _report_damage(self) -> None:
         """Log the damage as a warning, once."""
-        found, reported = self.damage, self._reported
-        self._reported = found  # first: a hook may read meanwhile
-        if found and found != reported:
-            self.events.warn("damage", damage_message(self._store.name, found), findings=len(found))
+        problems, reported = self.problems, self._reported
+        self._reported = problems  # first: a hook may read meanwhile
+        if problems and problems != reported:
+            self.events.warn("damage", damage_message(self._store.name, problems), findings=len(problems))
 
 
 @contextmanager

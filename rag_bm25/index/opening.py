@@ -6,7 +6,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from rag_bm25.analysis import contract_of
+from rag_bm25.analysis.contract import contract_of
 from rag_bm25.checks import check_callable, check_parameter, check_switch, comparable
 from rag_bm25.errors import FormatError, IndexNotFoundError, ParameterError, StoreError, short_repr
 from rag_bm25.index.config import IndexConfig
@@ -73,11 +73,12 @@ def closed_on_failure(opened: Any) -> Iterator[None]:
 def open_store(uri: str | Path, collection: str, options: OpenOptions, **connection: Any) -> Store:
     """Open the store of an index, in memory or in Milvus; refuse a missing file unless the index may be created."""
     from rag_bm25.store.memory import MemoryStore
-    from rag_bm25.store.milvus import MilvusStore, is_missing_file
+    from rag_bm25.store.milvus import MilvusStore
+    from rag_bm25.store.milvus.address import is_missing_file
 
     in_memory = uri == ":memory:"
     if (in_memory or is_missing_file(uri)) and not options.may_create:
-        raise _not_found_error(f"{collection!r} at {uri}")
+        raise _not_found_error(f"index {collection!r} not found at {uri}")
     if in_memory:
         _refuse_server_options(connection)
         return MemoryStore(collection)
@@ -111,7 +112,7 @@ def open_config(store: Store, log: StatisticsLog, options: OpenOptions) -> Index
             "`rag-bm25 repair`, with --set for each parameter that was not the default"
         )
     if config is None or options.read_only:
-        raise _not_found_error(f"in {store.name}", _others(store))
+        raise _not_found_error(f"index not found in {store.name}", _others(store))
     created = config_to_dict(config, contract_of(config.build_analyzer()))  # first: it may refuse the analyzer
     if is_lost:
         require_same_vectors(store, config.document_encoder())
@@ -149,7 +150,7 @@ def _others(store: Store) -> list[str]:
     return []
 
 
-def _not_found_error(name: str, others: Sequence[str] = ()) -> IndexNotFoundError:
+def _not_found_error(reason: str, others: Sequence[str] = ()) -> IndexNotFoundError:
     there = f" (its indexes: {', '.join(others[:MAX_NAMED])}{', ...' if len(others) > MAX_NAMED else ''})"
-    msg = f"there is no index {name}{there if others else ''}; to create it, pass config=IndexConfig(chunk_size=...)"
+    msg = f"{reason}{there if others else ''}. To create it, pass config=IndexConfig(chunk_size=...)"
     return IndexNotFoundError(msg)

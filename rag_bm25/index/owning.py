@@ -5,7 +5,7 @@ from __future__ import annotations
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
-from rag_bm25.index.coroutines import in_thread
+from rag_bm25.index.coroutines import run_in_thread
 from rag_bm25.index.index import BM25Index
 from rag_bm25.index.opening import closed_on_failure
 
@@ -48,7 +48,9 @@ class IndexOwner:
         if self._owns_index:
             self.index.close()
 
-    aclose = in_thread(close)
+    async def aclose(self) -> None:
+        """Do as :meth:`close`, without blocking the event loop."""
+        await run_in_thread(self.close)
 
     def __enter__(self) -> Self:
         return self

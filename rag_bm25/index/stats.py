@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rag_bm25.index.config import IndexConfig
-    from rag_bm25.statistics.corpus import CorpusStatistics
+    from rag_bm25.statistics.corpus import CorpusCounts
     from rag_bm25.store.storage import StorageInfo
 
 
@@ -66,7 +66,7 @@ class IndexStats:
 def compute_stats(
     name: str,
     config: IndexConfig,
-    statistics: CorpusStatistics,
+    statistics: CorpusCounts,
     namespaces: Sequence[str],
     storage: StorageInfo | None = None,
 ) -> IndexStats:
@@ -79,8 +79,8 @@ def compute_stats(
         num_terms=statistics.num_terms,
         total_length=statistics.total_length,
         mean_length=statistics.mean_length,
-        average_idf=statistics.collection_stats.average_idf,
-        average_bigram_idf=statistics.collection_stats.average_bigram_idf,
+        average_idf=statistics.idf_inputs.average_idf,
+        average_bigram_idf=statistics.idf_inputs.average_bigram_idf,
         namespaces=list(namespaces),
         chunk_size=config.chunk_size,
         length_unit=config.length_unit,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from rag_bm25.analysis import AnalyzerContract, MissingAnalyzer, contract_of, differences, stored_analyzer
+from rag_bm25.analysis.contract import AnalyzerContract, MissingAnalyzer, contract_of, differences, stored_analyzer
 from rag_bm25.errors import ConfigMismatchError, FormatError
 from rag_bm25.index.config import IndexConfig
 from rag_bm25.store.rows import DenseField

@@ -17,6 +17,7 @@ from rag_bm25.ingestion.owners import Owners
 from rag_bm25.ingestion.pruning import MAX_DELETE, choose_pruned, delete_command
 from rag_bm25.ingestion.reading import DEFAULT_OPTIONS, ReadOptions
 from rag_bm25.ingestion.source_names import SourceNames
+from rag_bm25.ingestion.source_roots import read_source_roots, set_source_roots
 from rag_bm25.ingestion.splitting import splitter
 
 if TYPE_CHECKING:
@@ -261,14 +262,14 @@ def _name_sources(index: BM25Index, found: Found, namespace: str, *, is_empty: b
         return not is_empty and has_sources(index, namespace, name, is_folder=is_folder)
 
     for _ in range(NAMING_ATTEMPTS):  # another process may store a root at the same time
-        names = SourceNames(index.source_roots(namespace=namespace), is_known)
+        names = SourceNames(read_source_roots(index, namespace=namespace), is_known)
         _add_roots(names, found)
         named = [file for file in found.files if not file.keeps_source]
         used = {names.root_of(file.path) for file in named} if names.new else set()
         new = [root for root in names.new if root in used]
         if not new:
             return names
-        stored = {(root.name, root.path) for root in index.remember_source_roots(new, namespace=namespace)}
+        stored = {(root.name, root.path) for root in set_source_roots(index, new, namespace=namespace)}
         if all((root.name, root.path) in stored for root in new):
             return names
     msg = f"the folders could not be named: other processes named folders {NAMING_ATTEMPTS} times meanwhile. Try again."

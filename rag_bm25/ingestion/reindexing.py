@@ -11,6 +11,7 @@ import numpy as np
 from rag_bm25.documents.chunks import MAX_BATCH_CHUNKS
 from rag_bm25.errors import ParameterError
 from rag_bm25.events import report_progress
+from rag_bm25.ingestion.source_roots import read_source_roots, set_source_roots
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -91,14 +92,14 @@ def _require_compatible(source: BM25Index | FormerIndex, target: BM25Index) -> N
 
 def _copy_roots(source: BM25Index | FormerIndex, target: BM25Index, namespace: str) -> None:
     """Copy the source roots, so that the next ingestion names files as before."""
-    known = {root.name: root for root in target.source_roots(namespace=namespace)}
+    known = {root.name: root for root in read_source_roots(target, namespace=namespace)}
     roots = [
         replace(root, version=known[root.name].version if root.name in known else "")
-        for root in source.source_roots(namespace=namespace)
+        for root in read_source_roots(source, namespace=namespace)
         if root.name not in known or known[root.name].path != root.path
     ]
     if roots:
-        target.remember_source_roots(roots, namespace=namespace)
+        set_source_roots(target, roots, namespace=namespace)
 
 
 def _batches(index: BM25Index | FormerIndex) -> Iterator[list[Chunk]]:

@@ -7,7 +7,7 @@ from functools import partial
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from rag_bm25.analysis import contract_of
+from rag_bm25.analysis.contract import contract_of
 from rag_bm25.checks import check_callable
 from rag_bm25.documents.lengths import chunk_length
 from rag_bm25.errors import IndexNotFoundError, InputError

@@ -17,6 +17,7 @@ from rag_bm25.hits.boosts import check_boosts
 from rag_bm25.hits.groups import GroupScore  # noqa: TC001 - pydantic reads the annotations
 from rag_bm25.hits.highlights import Highlighting  # noqa: TC001 - pydantic reads the annotations
 from rag_bm25.hits.options import HIT_OPTIONS, MAX_K, Expansion
+from rag_bm25.index.async_index import AsyncBM25Index
 from rag_bm25.index.index import BM25Index  # noqa: TC001 - pydantic reads the annotations
 from rag_bm25.index.opening import closed_on_failure
 from rag_bm25.index.owning import IndexOwner
@@ -348,7 +349,7 @@ class MilvusBM25Retriever(IndexOwner, BaseRetriever):
         return self.index.search_batch(queries, self.k, **self._lexical_options(queries))
 
     async def _asearch(self, queries: Sequence[str]) -> Sequence[Sequence[Hit]]:
-        return await self.index.asearch_batch(queries, self.k, **self._lexical_options(queries))
+        return await AsyncBM25Index(self.index).search_batch(queries, self.k, **self._lexical_options(queries))
 
     def _lexical_options(self, queries: Sequence[str]) -> dict[str, Any]:
         """Check the queries, and return the options of their search."""

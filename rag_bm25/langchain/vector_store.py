@@ -12,7 +12,6 @@ from rag_bm25.checks import check_parameter, comparable
 from rag_bm25.documents.chunks import Hit
 from rag_bm25.hits.diversity import diversify
 from rag_bm25.hits.options import HIT_OPTIONS, MAX_K
-from rag_bm25.index.coroutines import in_write_thread
 from rag_bm25.index.owning import IndexOwner
 from rag_bm25.langchain.documents import add_texts, to_document
 from rag_bm25.langchain.searching import as_mode, check_embedding, check_query, filter_of, relevance_scores, search
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from typing_extensions import Self
 
-    from rag_bm25.index.coroutines import WriteThread
     from rag_bm25.index.index import BM25Index
     from rag_bm25.langchain.searching import SearchMode
 
@@ -200,13 +198,13 @@ class MilvusBM25VectorStore(IndexOwner, VectorStore):
             self.index.delete(ids, **options)
         return True
 
-    # mypy takes the parameters from the base class, where they are narrower.
-    aadd_texts = in_write_thread(add_texts)  # type: ignore[arg-type]
-    adelete = in_write_thread(delete)  # type: ignore[arg-type]
+    async def aadd_texts(
+        self, texts: Iterable[str], metadatas: Sequence[Mapping[str, Any]] | None = None, **kwargs: Any
+    ) -> list[str]:
+        return await self.index._write_thread.submit(self.add_texts, texts, metadatas, **kwargs)  # noqa: SLF001
 
-    @property
-    def _write_thread(self) -> WriteThread:
-        return self.index._write_thread  # noqa: SLF001
+    async def adelete(self, ids: list[str] | None = None, **kwargs: Any) -> bool:
+        return await self.index._write_thread.submit(self.delete, ids, **kwargs)  # noqa: SLF001
 
     def get_by_ids(self, ids: Sequence[str], /) -> list[Document]:
         return [to_document(chunk) for chunk in self.index.get(ids, namespace=self.namespace)]

@@ -6,7 +6,6 @@ It needs llama-index-core, and neither Milvus's vector store for LlamaIndex nor 
 
 from __future__ import annotations
 
-from rag_bm25.llama_index.filters import to_filter
 from rag_bm25.llama_index.retriever import MilvusBM25Retriever
 
-__all__ = ["MilvusBM25Retriever", "to_filter"]
+__all__ = ["MilvusBM25Retriever"]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rag_bm25.checks import require_extra
 from rag_bm25.hits.options import split_options
 from rag_bm25.index.arguments import check_k, check_namespaces
+from rag_bm25.index.async_index import AsyncBM25Index
 from rag_bm25.index.config import require_dense_field
 from rag_bm25.index.owning import IndexOwner
 from rag_bm25.index.searching.hybrid import HYBRID_KEYWORDS
@@ -137,11 +138,11 @@ class MilvusBM25Retriever(IndexOwner, BaseRetriever):  # type: ignore[misc, unus
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         query, asked = query_bundle.query_str, self._asked()
         if self.embed_model is None:
-            return _to_nodes(await self.index.asearch(query, **asked))
+            return _to_nodes(await AsyncBM25Index(self.index).search(query, **asked))
         vector = query_bundle.embedding
         if vector is None:
             vector = await self.embed_model.aget_agg_embedding_from_queries(query_bundle.embedding_strs)
-        return _to_nodes(await self.index.asearch_hybrid(query, vector, **asked))
+        return _to_nodes(await AsyncBM25Index(self.index).search_hybrid(query, vector, **asked))
 
     def _asked(self) -> dict[str, Any]:
         asked = {"k": self.similarity_top_k, "filter": to_filter(self.filters), "namespace": self.namespace}

@@ -56,7 +56,7 @@ class Diagnosis:
     --------
     ::
 
-        diagnosis = index.why_nothing("contarct", filter={"year": 2024})
+        diagnosis = index.diagnose("contarct", filter={"year": 2024})
         print(diagnosis)
         [reason.code for reason in diagnosis.reasons]
     """

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rag_bm25.query.query import QueryLike
     from rag_bm25.query.spelling import DfLookup
     from rag_bm25.query.terms import GroupWords
-    from rag_bm25.statistics.corpus import CorpusStatistics
+    from rag_bm25.statistics.corpus import CorpusCounts
     from rag_bm25.vectors.sparse import SparseVector
     from rag_bm25.weighting.query import QueryWeighting
 
@@ -56,16 +56,16 @@ class QueryEncoder:
     expander: Expander | None = None  # by default, nothing is added to queries
     kept: dict[str, TermFacts] | None = None  # of terms, where all queries are weighed by the same statistics
 
-    def encode(self, query: QueryLike, statistics: CorpusStatistics) -> SparseVector:
+    def encode(self, query: QueryLike, statistics: CorpusCounts) -> SparseVector:
         """Encode a query; terms that no chunk has are left out."""
         return self.terms(query, statistics).vector()
 
-    def terms(self, query: QueryLike, statistics: CorpusStatistics) -> QueryTerms:
+    def terms(self, query: QueryLike, statistics: CorpusCounts) -> QueryTerms:
         """Weigh the terms of a query one by one, as `explain` shows them."""
         wanted, group_words = self.expand(query, statistics)
         return self.weigh(wanted, statistics, group_words=group_words)
 
-    def expand(self, query: QueryLike, statistics: CorpusStatistics) -> tuple[list[QueryTerm], GroupWords]:
+    def expand(self, query: QueryLike, statistics: CorpusCounts) -> tuple[list[QueryTerm], GroupWords]:
         """Collect the terms of a query, each once and without weights: its own, then those that are added."""
         expander = self.expander or Expander(self.analyzer)
         expanded = expander.expand(Query.of(query), self.df_lookup(statistics))
@@ -75,7 +75,7 @@ class QueryEncoder:
     def weigh(
         self,
         wanted: Sequence[QueryTerm],
-        statistics: CorpusStatistics,
+        statistics: CorpusCounts,
         relevant: Sequence[SparseVector] | None = None,
         group_words: GroupWords = tuple,
     ) -> QueryTerms:
@@ -98,7 +98,7 @@ class QueryEncoder:
         return QueryTerms(terms, ids, qtf, df, boost, weights, sources, group_words, relevance)
 
     def _look_up(
-        self, terms: Sequence[str], statistics: CorpusStatistics
+        self, terms: Sequence[str], statistics: CorpusCounts
     ) -> tuple[NDArray[np.uint32], NDArray[np.int64], NDArray[np.float64]]:
         """Return the id, df and IDF of each term; a dict of those of the last queries is faster than the counts."""
         kept = {} if self.kept is None else self.kept
@@ -124,39 +124,39 @@ class QueryEncoder:
         terms: Sequence[str],
         df: NDArray[np.int64],
         informed: NDArray[np.int64] | NDArray[np.float64],  # df with relevance information
-        statistics: CorpusStatistics,
+        statistics: CorpusCounts,
     ) -> NDArray[np.float64]:
         """Return the IDF of each term, 0 for unknown ones."""
         known, values = df > 0, np.zeros(len(terms))
         if not known.any():
             return values
         are_bigrams = np.array([is_bigram(term) for term in terms], np.bool_)[known]
-        name, epsilon, collection = self.weighting.idf, self.weighting.epsilon, statistics.collection_stats
+        name, epsilon, collection = self.weighting.idf, self.weighting.epsilon, statistics.idf_inputs
         values[known] = idf(name, informed[known], collection, epsilon, are_bigrams)
         return values
 
-    def word_weights(self, df: NDArray[np.int64], statistics: CorpusStatistics) -> NDArray[np.float64]:
+    def word_weights(self, df: NDArray[np.int64], statistics: CorpusCounts) -> NDArray[np.float64]:
         """Return the weight of words that occur once in a query, 0 for those that no chunk has."""
         weights, known = np.zeros(len(df)), df > 0
         once = np.ones(np.count_nonzero(known), np.int64)
-        weights[known] = self.weighting.weights(once, df[known], statistics.collection_stats)
+        weights[known] = self.weighting.weights(once, df[known], statistics.idf_inputs)
         return weights
 
-    def df_lookup(self, statistics: CorpusStatistics) -> DfLookup:
+    def df_lookup(self, statistics: CorpusCounts) -> DfLookup:
         """Return a function that looks up the document frequency of each word."""
         return lambda words: statistics.df(self._ids_of(words))
 
     def _ids_of(self, terms: Sequence[str]) -> NDArray[np.uint32]:
         return np.array([self.ids[term] for term in terms], np.uint32)
 
-    def _weight_of(self, statistics: CorpusStatistics, keys: Iterable[str]) -> float:
+    def _weight_of(self, statistics: CorpusCounts, keys: Iterable[str]) -> float:
         """Return how much distinct terms weigh together; unknown ones count as if one chunk had them."""
         if not statistics.num_chunks:
             return 0.0
         distinct = list(dict.fromkeys(keys))
         df = np.maximum(statistics.df(self._ids_of(distinct)), 1)
         once, are_bigrams = np.ones(len(distinct), np.int64), list(map(is_bigram, distinct))
-        return math.fsum(self.weighting.weights(once, df, statistics.collection_stats, are_bigrams).tolist())
+        return math.fsum(self.weighting.weights(once, df, statistics.idf_inputs, are_bigrams).tolist())
 
     def _boost_kinds(self, wanted: Sequence[QueryTerm]) -> list[QueryTerm]:
         """Give each term the factors of its kind; leave out those with a factor of 0."""

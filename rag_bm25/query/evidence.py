@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rag_bm25.query.encoder import QueryEncoder
-    from rag_bm25.statistics.corpus import CorpusStatistics
+    from rag_bm25.statistics.corpus import CorpusCounts
     from rag_bm25.vectors.sparse import SparseVector
 
 
@@ -37,7 +37,7 @@ class Evidence:
     relevant: Sequence[FeedbackChunk]
     irrelevant: Sequence[FeedbackChunk]
     encoder: QueryEncoder
-    statistics: CorpusStatistics
+    statistics: CorpusCounts
     term_of: Callable[[int], str | None]  # the term of an id, as the vocabulary has it; ids without one are ignored
 
     def idf(self, df: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rag_bm25.documents.encoder import FieldCounts
     from rag_bm25.query.terms import ChunkShare, FeedbackFactor, QueryTerms
     from rag_bm25.weighting.document import DocumentWeighting
-    from rag_bm25.weighting.idf import CollectionStats
+    from rag_bm25.weighting.idf import IdfInputs
     from rag_bm25.weighting.query import QueryWeighting
 
 
@@ -108,7 +108,7 @@ class QueryFacts:
     terms: QueryTerms
     stop_words: Sequence[str]  # that the analyzer dropped
     weighting: QueryWeighting
-    corpus: CollectionStats
+    corpus: IdfInputs
     min_should_match: int | str | None = None
     tolerance: float | None = None  # of the score of the search, if the engine rounds the weights in its index
     unmet: str = ""  # the condition that the chunk does not meet, as a clause

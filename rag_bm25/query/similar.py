@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from rag_bm25.query.encoder import QueryEncoder
     from rag_bm25.query.terms import QueryTerms
-    from rag_bm25.statistics.corpus import CorpusStatistics
+    from rag_bm25.statistics.corpus import CorpusCounts
     from rag_bm25.vectors.sparse import SparseVector
 
 MIN_DF = 2  # a term that only the chunk itself has finds nothing else
@@ -23,7 +23,7 @@ MIN_DF = 2  # a term that only the chunk itself has finds nothing else
 def weigh_terms_of(
     chunk: SparseVector,
     encoder: QueryEncoder,
-    statistics: CorpusStatistics,
+    statistics: CorpusCounts,
     term_of: Callable[[int], str | None],  # the term of an id, as the vocabulary has it
     max_terms: int,
 ) -> QueryTerms:

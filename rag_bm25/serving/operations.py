@@ -91,7 +91,7 @@ class Operations:
     def statistics(self, asked: requests.Statistics) -> dict[str, Any]:
         """Return the figures of the index."""
         figures = {**asdict(self._index.stats(namespace=asked.namespace)), "name": self._title}
-        return {"index": figures, "damage": self._index.damage}
+        return {"index": figures, "problems": self._index.problems}
 
     def term_statistics(self, asked: requests.TermStatistics) -> dict[str, Any]:
         """Return N, df and IDF of the words of a text."""

@@ -129,7 +129,7 @@ class Figures(Answer):
     k1: float
     b: float
     namespaces: str
-    damage: list[str] = []
+    problems: list[str] = []
     terms: Annotated[list[Term] | None, Field(description="Those of the given text.")] = None
     top: Annotated[list[Term] | None, Field(description="Those that most chunks have.")] = None
 

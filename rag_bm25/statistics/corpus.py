@@ -13,7 +13,7 @@ import numpy as np
 
 from rag_bm25.statistics.count_table import NO_COUNTS, NO_IDS, Counts, CountTable, sum_counts
 from rag_bm25.vectors.terms import NO_TERMS_ID
-from rag_bm25.weighting.idf import CollectionStats, average_idf
+from rag_bm25.weighting.idf import IdfInputs, average_idf
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -93,7 +93,7 @@ class Histogram(NamedTuple):
         return Histogram(*sum_counts(np.concatenate((self.dfs, dfs)), np.concatenate((self.terms, signs))))
 
 
-class CorpusStatistics:
+class CorpusCounts:
     """N, df and lengths of a corpus, changed by contributions at a cost that does not grow with the corpus."""
 
     def __init__(self) -> None:
@@ -102,11 +102,11 @@ class CorpusStatistics:
         self._df = CountTable()
         self._words = self._bigrams = Histogram()
         self._num_negative = 0  # terms with df < 0
-        self._collection_stats: CollectionStats | None = None
+        self._idf_inputs: IdfInputs | None = None
 
-    def plus(self, change: Contribution) -> CorpusStatistics:
+    def plus(self, change: Contribution) -> CorpusCounts:
         """Return the sum of these statistics, which stay as they are, and a contribution."""
-        total = CorpusStatistics()
+        total = CorpusCounts()
         total.num_chunks, total.total_length = self.num_chunks, self.total_length
         total._df, total._num_negative = self._df.copy(), self._num_negative
         total._words, total._bigrams = self._words, self._bigrams
@@ -134,13 +134,13 @@ class CorpusStatistics:
         return self._words, self._bigrams
 
     @property
-    def collection_stats(self) -> CollectionStats:
+    def idf_inputs(self) -> IdfInputs:
         """N and the mean IDF of each channel, computed once after a change."""
-        if self._collection_stats is None:
+        if self._idf_inputs is None:
             num_chunks = max(self.num_chunks, 0)  # below 0 only where the log was damaged
             means = (average_idf(dfs, terms, num_chunks) for dfs, terms in self.histograms)
-            self._collection_stats = CollectionStats(num_chunks, *means)
-        return self._collection_stats
+            self._idf_inputs = IdfInputs(num_chunks, *means)
+        return self._idf_inputs
 
     def df(self, ids: NDArray[np.uint32]) -> NDArray[np.int64]:
         """Return the df of each term, in [0, N]; 0 for unknown terms."""
@@ -158,15 +158,15 @@ class CorpusStatistics:
         self._num_negative += int(np.count_nonzero(after < 0)) - int(np.count_nonzero(before < 0))
         self.num_chunks += change.num_chunks
         self.total_length += change.total_length
-        self._collection_stats = None
+        self._idf_inputs = None
 
     def contribution(self) -> Contribution:
         """Return everything as one contribution: a copy, of the size of the vocabulary."""
         return Contribution.of_counts(self.num_chunks, self.total_length, self._df.nonzero())
 
 
-class Statistics(Protocol):
-    """The statistics of each namespace, and of the whole."""
+class CountsReader(Protocol):
+    """Read N, df and lengths of each namespace, and of the whole."""
 
     @property
     def namespaces(self) -> list[str]:
@@ -184,15 +184,15 @@ class Statistics(Protocol):
         ...
 
     @property
-    def whole(self) -> CorpusStatistics:
+    def whole(self) -> CorpusCounts:
         """Statistics of all namespaces together."""
         ...
 
-    def of(self, namespaces: Sequence[str] | None = None) -> CorpusStatistics:
+    def of(self, namespaces: Sequence[str] | None = None) -> CorpusCounts:
         """Return the statistics of some namespaces, by default all, as a read-only object."""
         ...
 
-    def of_one(self, namespace: str) -> CorpusStatistics:
+    def of_one(self, namespace: str) -> CorpusCounts:
         """Return the statistics of one namespace as a read-only object, empty where it never had chunks."""
         ...
 
@@ -205,12 +205,12 @@ class Statistics(Protocol):
         ...
 
 
-class NamespaceStatistics:
+class CountsByNamespace:
     """Statistics that are counted in memory; a single namespace is the whole, and is kept once."""
 
     def __init__(self) -> None:
-        self._by_namespace: dict[str, CorpusStatistics] = {}
-        self._whole: CorpusStatistics | None = None
+        self._by_namespace: dict[str, CorpusCounts] = {}
+        self._whole: CorpusCounts | None = None
         self._selections = SumCache()
 
     @property
@@ -226,19 +226,19 @@ class NamespaceStatistics:
         return self.whole.num_chunks
 
     @property
-    def whole(self) -> CorpusStatistics:
+    def whole(self) -> CorpusCounts:
         if self._whole is not None:
             return self._whole
-        return next(iter(self._by_namespace.values()), CorpusStatistics())
+        return next(iter(self._by_namespace.values()), CorpusCounts())
 
-    def of(self, namespaces: Sequence[str] | None = None) -> CorpusStatistics:
+    def of(self, namespaces: Sequence[str] | None = None) -> CorpusCounts:
         if namespaces is None or self.are_all(namespaces):
             return self.whole
         names = frozenset(namespaces).intersection(self._by_namespace)
         return self._selections.sum(names, self._by_namespace.__getitem__)
 
-    def of_one(self, namespace: str) -> CorpusStatistics:
-        return self._by_namespace.get(namespace) or CorpusStatistics()
+    def of_one(self, namespace: str) -> CorpusCounts:
+        return self._by_namespace.get(namespace) or CorpusCounts()
 
     def are_all(self, namespaces: Sequence[str]) -> bool:
         return set(namespaces) >= self._by_namespace.keys()
@@ -260,24 +260,24 @@ class SumCache:
     """The sums of the selections of namespaces that were asked for last; several threads may ask."""
 
     def __init__(self) -> None:
-        self._sums: dict[frozenset[str], CorpusStatistics] = {}
+        self._sums: dict[frozenset[str], CorpusCounts] = {}
 
-    def sum(self, names: frozenset[str], of_one: Callable[[str], CorpusStatistics]) -> CorpusStatistics:
+    def sum(self, names: frozenset[str], of_one: Callable[[str], CorpusCounts]) -> CorpusCounts:
         """Return the sum of some namespaces, given the statistics of each."""
-        found = self._sums.get(names)
-        if found is None:
-            found = _sum(map(of_one, names))
+        total = self._sums.get(names)
+        if total is None:
+            total = _sum(map(of_one, names))
             kept = list(self._sums.items())[1 - MAX_CACHED_SUMS :]
-            self._sums = dict([*kept, (names, found)])  # another thread may be reading the last one
-        return found
+            self._sums = dict([*kept, (names, total)])  # another thread may be reading the last one
+        return total
 
 
-def _sum(parts: Iterable[CorpusStatistics]) -> CorpusStatistics:
+def _sum(parts: Iterable[CorpusCounts]) -> CorpusCounts:
     """Return the sum of several parts; a single one is returned itself."""
     parts = list(parts)
     if len(parts) == 1:
         return parts[0]
-    total = CorpusStatistics()
+    total = CorpusCounts()
     for part in parts:
         total.add(part.contribution())
     return total

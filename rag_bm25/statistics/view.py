@@ -6,14 +6,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from rag_bm25.statistics.corpus import NamespaceStatistics
+from rag_bm25.statistics.corpus import CountsByNamespace
 from rag_bm25.vectors.sparse import EMPTY
 from rag_bm25.vectors.terms import TermIds
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rag_bm25.statistics.corpus import Statistics
+    from rag_bm25.statistics.corpus import CountsReader
     from rag_bm25.vectors.sparse import SparseVector
     from rag_bm25.vectors.terms import Vocabulary
 
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 class StatisticsView:
     """Statistics that no write changes: a reader that holds a view sees one moment."""
 
-    statistics: Statistics = field(default_factory=NamespaceStatistics)
+    statistics: CountsReader = field(default_factory=CountsByNamespace)
     displaced: Mapping[str, int] = field(default_factory=dict)  # terms whose id is not their hash
     term_k1: SparseVector = field(default_factory=lambda: EMPTY)  # by term id, once a pass over all chunks was made
-    damage: tuple[str, ...] = ()  # one clause each
+    problems: tuple[str, ...] = ()  # one clause each
     vocabulary: Vocabulary | None = None  # once it is loaded; writers add terms to it, which have no df in this view
 
     def is_same(self, other: StatisticsView) -> bool:
         """Return whether another view is of the same moment."""
-        return self.damage == other.damage and all(
+        return self.problems == other.problems and all(
             getattr(self, name) is getattr(other, name) for name in ("statistics", "displaced", "term_k1", "vocabulary")
         )
 

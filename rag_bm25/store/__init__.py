@@ -1,32 +1,14 @@
-"""The storage protocol of an index, its row types, and the stores that implement it."""
+"""The stores of an index: Milvus on every engine, and memory."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rag_bm25.store.protocol import LogStore, Store, WriteLock
-from rag_bm25.store.rows import ChunkRow, DenseField, LogRow, Match, Scope, SearchArm
-from rag_bm25.store.storage import StorageInfo, StorageOptions
-
 if TYPE_CHECKING:
     from rag_bm25.store.memory import MemoryStore
     from rag_bm25.store.milvus.store import MilvusStore
 
-__all__ = [
-    "ChunkRow",
-    "DenseField",
-    "LogRow",
-    "LogStore",
-    "Match",
-    "MemoryStore",
-    "MilvusStore",
-    "Scope",
-    "SearchArm",
-    "StorageInfo",
-    "StorageOptions",
-    "Store",
-    "WriteLock",
-]
+__all__ = ["MemoryStore", "MilvusStore"]
 
 
 def __getattr__(name: str) -> Any:

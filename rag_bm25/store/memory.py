@@ -45,7 +45,7 @@ class Collections:
 
 
 class MemoryStore:
-    """The rows of an index in memory; satisfies :class:`rag_bm25.store.Store`.
+    """The rows of an index in memory; satisfies :class:`rag_bm25.store.protocol.Store`.
 
     For evaluation, and for the tests of programs that use an index: it needs no engine, starts at once, and ends with
     the process. The suite that tests the Milvus engines tests it, too: order, scores, filters and refusals are theirs.

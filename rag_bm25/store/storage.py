@@ -145,8 +145,8 @@ class StorageInfo:
 
 def parse_version(version: str | None) -> tuple[int, ...]:
     """Return the first numbers of a version; empty if there are none."""
-    found = re.search(r"\d+(\.\d+)+", version or "")
-    return tuple(map(int, found[0].split("."))) if found else ()
+    match = re.search(r"\d+(\.\d+)+", version or "")
+    return tuple(map(int, match[0].split("."))) if match else ()
 
 
 def require_effective(options: StorageOptions, effective: Mapping[str, tuple[Any, ...]], engine: str) -> None:

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 
 from rag_bm25.checks import parameter_error
 
-__all__ = ["HEALTHY_RATIOS", "PROPOSED_RATIO", "Calibration", "calibrate", "drift_warning", "effective_parameters"]
+__all__ = ["calibrate", "effective_parameters"]
 
 HEALTHY_RATIOS = (0.8, 4.0)
 """Range of s in which no measured loss is significant. At 0.7 three are; above 4 the losses grow."""

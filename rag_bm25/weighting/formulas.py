@@ -29,7 +29,7 @@ from rag_bm25.checks import check_choice, check_parameter, comparable, parameter
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["WEIGHTINGS", "WEIGHTING_NAMES", "TfFunction", "WeightingName", "tf_function"]
+__all__ = ["WEIGHTING_NAMES", "tf_function"]
 
 WeightingName = Literal[
     "bm25",

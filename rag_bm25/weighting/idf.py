@@ -12,18 +12,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = [
-    "IDF_NAMES",
-    "CollectionStats",
-    "IdfBranch",
-    "IdfName",
-    "average_idf",
-    "equivalent_df",
-    "idf",
-    "idf_branches",
-    "relevance_weight",
-    "robertson_idf",
-]
+__all__ = ["IdfInputs", "average_idf", "idf", "relevance_weight", "robertson_idf"]
 
 IdfName = Literal["epsilon", "lucene", "zero", "plus", "tfidf", "plain"]
 """Name of an IDF."""
@@ -156,7 +145,7 @@ def average_idf(dfs: ArrayLike, num_terms: ArrayLike, num_chunks: int) -> float:
 
 
 @dataclass(frozen=True)
-class CollectionStats:
+class IdfInputs:
     """Collection statistics that an IDF uses besides df.
 
     Parameters
@@ -240,9 +229,7 @@ def _ending(
     yield _floor(formula, values.shape)
 
 
-def _epsilon(
-    df: NDArray[np.float64], corpus: CollectionStats, epsilon: float, is_bigram: ArrayLike
-) -> Iterator[IdfBranch]:
+def _epsilon(df: NDArray[np.float64], corpus: IdfInputs, epsilon: float, is_bigram: ArrayLike) -> Iterator[IdfBranch]:
     raw = robertson_idf(df, corpus.num_chunks)
     yield IdfBranch(_ROBERTSON, raw > 0, raw)
     average = np.where(is_bigram, corpus.average_bigram_idf, corpus.average_idf)
@@ -253,7 +240,7 @@ def _epsilon(
 
 
 def idf_branches(
-    name: IdfName, df: ArrayLike, corpus: CollectionStats, epsilon: float = 0.25, is_bigram: ArrayLike = False
+    name: IdfName, df: ArrayLike, corpus: IdfInputs, epsilon: float = 0.25, is_bigram: ArrayLike = False
 ) -> Iterator[IdfBranch]:
     """Iterate over the branches of an IDF by precedence.
 
@@ -277,7 +264,7 @@ def idf_branches(
 
 
 def idf(
-    name: IdfName, df: ArrayLike, corpus: CollectionStats, epsilon: float = 0.25, is_bigram: ArrayLike = False
+    name: IdfName, df: ArrayLike, corpus: IdfInputs, epsilon: float = 0.25, is_bigram: ArrayLike = False
 ) -> NDArray[np.float64]:
     """Inverse document frequency of each term, always > 0.
 
@@ -301,7 +288,7 @@ def idf(
         Name of the IDF.
     df : array_like of int
         Document frequencies, in [1, N].
-    corpus : CollectionStats
+    corpus : IdfInputs
         N and avgIDF of both channels.
     epsilon : float
         Factor of the floor of ``epsilon``; > 0.
@@ -321,7 +308,7 @@ def idf(
 
     Examples
     --------
-    >>> idf("lucene", [1, 5], CollectionStats(num_chunks=10, average_idf=1.0)).round(4)
+    >>> idf("lucene", [1, 5], IdfInputs(num_chunks=10, average_idf=1.0)).round(4)
     array([1.9924, 0.6931])
     """
     branches: list[IdfBranch] = []

@@ -19,7 +19,7 @@ from bench.report import OURS, Results, Row
 from bench.timing import Spread, in_turns, latencies, seconds_of
 from bench.workbench import CONFIG, NAME, K, Opened, batches
 from rag_bm25 import BM25Index, IndexConfig
-from rag_bm25.analysis import query_tokens
+from rag_bm25.analysis.text import query_tokens
 from rag_bm25.store.milvus.engine import NO_PINGS
 
 if TYPE_CHECKING:

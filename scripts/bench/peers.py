@@ -15,7 +15,7 @@ from bench import environment
 from bench.report import OURS, Row
 from bench.timing import Spread, latencies, seconds_of, timed
 from bench.workbench import CONFIG, K, Opened, batches
-from rag_bm25.analysis import query_tokens
+from rag_bm25.analysis.text import query_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

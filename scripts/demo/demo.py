@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any
 from unicodedata import east_asian_width
 
 from rag_bm25 import Analyzer, BM25Index, IndexConfig
-from rag_bm25.evaluation import load_beir, measure, search_queries
+from rag_bm25.evaluation import load_beir, measure
+from rag_bm25.evaluation.running import search_queries
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

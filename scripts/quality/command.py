@@ -17,7 +17,8 @@ from rag_bm25.evaluation import measure_queries
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rag_bm25.evaluation import BeirDataset, Run
+    from rag_bm25.evaluation import BeirDataset
+    from rag_bm25.evaluation.running import Run
 
 MEASURES = ("ndcg@10", "recall@100")
 

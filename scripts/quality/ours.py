@@ -6,13 +6,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from rag_bm25 import AnalyzerConfig, IndexConfig
-from rag_bm25.evaluation import evaluate_each, mean_length
+from rag_bm25.evaluation import evaluate_each
+from rag_bm25.evaluation.running import mean_length
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rag_bm25.documents.lengths import LengthUnit
-    from rag_bm25.evaluation import BeirDataset, Run
+    from rag_bm25.evaluation import BeirDataset
+    from rag_bm25.evaluation.running import Run
 
 DEFAULT = "**the default**"
 

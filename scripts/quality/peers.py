@@ -24,7 +24,7 @@ from rag_bm25.evaluation import BeirDataset
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from rag_bm25.evaluation import Run
+    from rag_bm25.evaluation.running import Run
 
 Tokens: TypeAlias = list[list[str]]
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from quality.ours import CHOICES, DEFAULT
-from rag_bm25.evaluation import paired_test, randomisation_p_value
+from rag_bm25.evaluation import paired_test
+from rag_bm25.evaluation.comparison import randomisation_p_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

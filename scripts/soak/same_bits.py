@@ -86,7 +86,7 @@ def statistics(store: Store) -> dict[str, str]:
     total = log.statistics.whole.contribution()
     return {
         "statistics": digest([total.num_chunks, total.total_length, total.ids.tolist(), total.df.tolist()]),
-        "mean IDF": float(log.statistics.whole.collection_stats.average_idf).hex(),
+        "mean IDF": float(log.statistics.whole.idf_inputs.average_idf).hex(),
         "vocabulary": digest(sorted((term, vocabulary.id(term)) for term in vocabulary)),
         "displaced": digest(log.view.displaced),
     }

@@ -7,7 +7,7 @@ from html import escape
 from textwrap import dedent
 from typing import TYPE_CHECKING, Any
 
-from griffe import AliasResolutionError, Docstring, Extension, Function, NameResolutionError
+from griffe import AliasResolutionError, Extension, NameResolutionError
 from latex2mathml.converter import convert
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ LITERAL = re.compile(r"::$(?=\n\n +\S)", re.MULTILINE)
 TABLE = re.compile(r"^ *=+(?: +=+)+\n(?:.+\n)*? *=+(?: +=+)+$(?!\n.)", re.MULTILINE)
 TOGETHER = re.compile(r"^(\*{0,2}\w+(?:, \*{0,2}\w+)+)( :.*)?\n((?: +.*\n?)+)", re.MULTILINE)
 
-COROUTINE = re.compile(r"(?:classmethod\()?in_(?:write_)?thread\((\w+)\)\)?")
 PARAMETERS = re.compile(r"^ *Parameters\n *-+\n(?:.*\n)*?(?=^ *\w+\n *-+$)", re.MULTILINE)
 SPECIAL = re.compile("__(?!init__|call__).*__")
 LONG = 400  # characters
@@ -31,16 +30,12 @@ class Markdown(Extension):
     """Rewrites docstrings when they are read, and leaves out members without content."""
 
     def on_class(self, *, cls: Class, **_: Any) -> None:
-        """Leave out special methods; the parameters of ``__init__`` are shown with the class. Show coroutines."""
+        """Leave out special methods; the parameters of ``__init__`` are shown with the class."""
         for name in [name for name in cls.members if SPECIAL.fullmatch(name)]:
             del cls.members[name]
         if "open" in cls.members and cls.docstring:  # what opens it is how it is made; the constructor is internal
             cls.members.pop("__init__", None)
             cls.docstring.value = PARAMETERS.sub("", cls.docstring.value)
-        for name, member in list(cls.members.items()):
-            found = COROUTINE.fullmatch(str(member.value)) if member.is_attribute else None
-            if found and (method := cls.members.get(found[1])):
-                cls.set_member(name, coroutine(name, method))
 
     def on_attribute(self, *, attr: Attribute, **_: Any) -> None:
         """Leave out values of a page's length."""
@@ -53,14 +48,6 @@ class Markdown(Extension):
             obj.docstring.value = markdown(obj.docstring.value, obj)
             if obj.path.startswith("rag_bm25.langchain."):  # pydantic makes the signatures
                 obj.docstring.parser_options = {**obj.docstring.parser_options, "warnings": False}
-
-
-def coroutine(name: str, method: Function) -> Function:
-    """Describe the coroutine of a method."""
-    of = Docstring(f"The coroutine of :meth:`{method.name}`.", parser="numpy")
-    made = Function(name, parameters=method.parameters, returns=method.returns, docstring=of, lineno=method.lineno)
-    made.labels |= method.labels | {"async"}
-    return made
 
 
 def markdown(text: str, obj: Object) -> str:

@@ -18,7 +18,8 @@ def databases(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Databases:
     databases = Databases()
     monkeypatch.setattr("rag_bm25.store.milvus.MilvusStore", databases.store)
     monkeypatch.setattr(
-        "rag_bm25.store.milvus.is_missing_file", lambda uri: not any(str(uri) == known for known, _ in databases)
+        "rag_bm25.store.milvus.address.is_missing_file",
+        lambda uri: all(str(uri) != known for known, _ in databases),
     )
     monkeypatch.chdir(tmp_path)
     for name in ("MILVUS_URI", "MILVUS_TOKEN"):

@@ -74,7 +74,7 @@ def test_what_does_not_exist_is_not_created(tmp_path: Path, run: Any) -> None:
     result = run("search", "q")
     assert result.returncode == 1
     assert result.stdout == ""
-    assert result.stderr == "error: there is no index 'docs' at ./rag_bm25.db; `rag-bm25 ingest` creates one\n"
+    assert result.stderr == "error: index 'docs' not found at ./rag_bm25.db; `rag-bm25 ingest` creates one\n"
     assert list(tmp_path.iterdir()) == []
 
 

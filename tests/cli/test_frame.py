@@ -71,8 +71,6 @@ def test_version() -> None:
         ["ingest", ".", "--set", "k1"],
         ["ingest", ".", "--set", "k1=1.2", "--k1", "1.2"],
         ["ingest", ".", "--chunk-size", "auto"],
-        ["search", "q", "--set", "k1=1"],
-        ["search", "q", "--set", "idf=plus", "--idf", "plus"],
         ["calibrate", ".", "--set", "chunk_size=300"],
         ["ingest", ".", "--field", "title"],
         ["ingest", ".", "--field", "title:30", "--field", "title:20"],
@@ -96,7 +94,7 @@ def test_wrong_usage_exits_with_2_and_opens_nothing(databases: Databases, argume
     ids=" ".join,
 )
 def test_an_index_that_does_not_exist_is_named_and_not_created(databases: Databases, arguments: list[str]) -> None:
-    assert_fails(run(*arguments), "there is no index 'docs' at ./rag_bm25.db; `rag-bm25 ingest` creates one")
+    assert_fails(run(*arguments), "index 'docs' not found at ./rag_bm25.db; `rag-bm25 ingest` creates one")
     assert databases == {}
 
 
@@ -220,10 +218,12 @@ def test_the_entry_point_imports_neither_typer_nor_rich() -> None:
     ("words", "expected"),
     [
         ("rag-bm25 re", ["repair", "reencode", "reindex"]),
-        ("rag-bm25 search --fu", ["--fuzzy", "--fusion"]),
-        ("rag-bm25 search --idf lu", ["lucene"]),
+        ("rag-bm25 search --fu", ["--fusion"]),
+        ("rag-bm25 search --boost ", ["decay", "value"]),
+        ("rag-bm25 search --diversity n", ["near-duplicates"]),
+        ("rag-bm25 evaluate --idf lu", ["lucene"]),
         ("rag-bm25 list ", ["indexes", "sources", "chunks"]),
-        ("rag-bm25 search --uri x.db --token secret --embedding none:x --rec", ["--recency"]),
+        ("rag-bm25 search --uri x.db --token secret --embedding none:x --rerank none:y --cont", ["--context"]),
     ],
 )
 def test_shells_complete_lines(databases: Databases, words: str, expected: list[str]) -> None:

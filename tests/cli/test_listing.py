@@ -42,7 +42,7 @@ def test_an_index_that_cannot_be_opened_is_listed_with_the_reason(docs: Path, da
 
 
 def test_a_database_that_is_missing_is_named(databases: Databases) -> None:
-    assert_fails(run("list"), "there is no database at ./rag_bm25.db; `rag-bm25 ingest` creates one")
+    assert_fails(run("list"), "database ./rag_bm25.db not found; `rag-bm25 ingest` creates one")
     assert databases == {}
 
 

@@ -40,7 +40,7 @@ def test_dropped_statistics_are_told_and_counted_anew(filled: Store, opened: Cal
     index = BM25Index.from_store(opened(), config=CONFIG, repair=True)
     assert answers(index) == expected
     again = BM25Index.from_store(opened())
-    assert (again.damage, again.verify().differences) == ([], [])
+    assert (again.problems, again.verify().differences) == ([], [])
     again.add(["cherry"])
     assert BM25Index.from_store(opened()).verify().ok
 
@@ -71,14 +71,14 @@ def test_rows_of_the_log_that_are_gone_are_told(
     keys = sorted(key for key in filled.log_keys() if key.startswith(kind))
     filled.delete_log(keys[:1] if kind == "delta" else keys)  # without the last delta, its batch is unfinished
     for read_only in (True, False):
-        assert BM25Index.from_store(opened(), read_only=read_only).damage == damage
+        assert BM25Index.from_store(opened(), read_only=read_only).problems == damage
     index = BM25Index.from_store(opened(), repair=True)
-    assert (index.damage, answers(index)) == ([], expected)
+    assert (index.problems, answers(index)) == ([], expected)
 
 
 def test_chunks_that_another_tool_deleted_are_told(filled: Store, opened: Callable[..., Store]) -> None:
     filled.delete_chunks([row.pk for rows in filled.scan_chunks() for row in rows if row.id == "2"])
-    assert BM25Index.from_store(opened()).damage == ["the statistics count 3 chunks, but 2 are stored"]
+    assert BM25Index.from_store(opened()).problems == ["the statistics count 3 chunks, but 2 are stored"]
 
 
 def drop_one(store: Store, attribute: str) -> None:

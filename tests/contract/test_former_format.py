@@ -30,6 +30,7 @@ from rag_bm25 import (
 from rag_bm25.cli.app import app
 from rag_bm25.index.maintenance.former import FormerIndex, is_former
 from rag_bm25.ingestion import reindex
+from rag_bm25.ingestion.source_roots import read_source_roots, set_source_roots
 from rag_bm25.statistics.log.keys import keys_of
 from rag_bm25.statistics.log.settings import ConfigRow, read_config, write_config
 from rag_bm25.statistics.log.source_roots import SourceRoot
@@ -202,11 +203,11 @@ def test_given_parameters_must_have_the_dimension_of_the_stored_vectors() -> Non
 def test_the_names_of_folders_are_kept() -> None:
     store = MemoryStore()
     with BM25Index.from_store(store, config=IndexConfig(100)) as index:
-        index.remember_source_roots([SourceRoot("docs", "/home/a/docs")])
+        set_source_roots(index, [SourceRoot("docs", "/home/a/docs")])
     source = FormerIndex(former(store.reopen()))
     with BM25Index.open(":memory:", "new", config=source.config) as target:
         reindex(source, target)
-        assert [(root.name, root.path) for root in target.source_roots()] == [("docs", "/home/a/docs")]
+        assert [(root.name, root.path) for root in read_source_roots(target)] == [("docs", "/home/a/docs")]
 
 
 def test_an_index_of_this_format_is_no_former_one() -> None:

@@ -26,7 +26,8 @@ ONE = SparseVector.from_dict({1: 1.0})
 OPEN = f"""
 import atexit, os, sys
 sys.path.insert(0, {str(Path(__file__).parents[2])!r})
-from rag_bm25.store import ChunkRow, MilvusStore
+from rag_bm25.store import MilvusStore
+from rag_bm25.store.rows import ChunkRow
 from rag_bm25.vectors.sparse import SparseVector
 store = MilvusStore(sys.argv[1], "docs")
 

@@ -407,13 +407,13 @@ def test_rows_stored_twice_are_told_and_repaired(server: str, opened: Open, uri:
         pks = [pk_digest("", id_) + "a" for id_ in ("a", "c")]
         store.insert_chunks(store.get_chunks(pks, vectors=True))
     damaged = opened()
-    assert damaged.damage == ["the statistics count 3 chunks, but 5 are stored"]
+    assert damaged.problems == ["the statistics count 3 chunks, but 5 are stored"]
     assert [str(found) for found in damaged.verify().differences] == [
         "chunks stored twice under one key: stored 0, counted 2"
     ]
     assert damaged.repair().superseded == 2
     repaired = opened()
-    assert (repaired.damage, repaired.verify().differences) == ([], [])
+    assert (repaired.problems, repaired.verify().differences) == ([], [])
     stored = sorted((chunk.id, chunk.text) for chunk in repaired.chunks())
     assert stored == [("a", "apple"), ("b", "banana"), ("c", "fig")]
 

@@ -8,15 +8,8 @@ import pytest
 from support import engines
 from support.reference import split
 
-from rag_bm25 import (
-    BM25Index,
-    ConfigMismatchError,
-    IndexConfig,
-    ParameterError,
-    StorageInfo,
-    StorageOptions,
-    StoreError,
-)
+from rag_bm25 import BM25Index, ConfigMismatchError, IndexConfig, ParameterError, StorageOptions, StoreError
+from rag_bm25.store.storage import StorageInfo
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -13,7 +13,7 @@ from support.reference import split
 
 from rag_bm25 import BM25Index, FieldWeight, IndexConfig
 from rag_bm25.weighting.document import DocumentWeighting
-from rag_bm25.weighting.idf import CollectionStats, average_idf, idf, robertson_idf
+from rag_bm25.weighting.idf import IdfInputs, average_idf, idf, robertson_idf
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def test_elasticsearch_idf() -> None:
-    assert float(idf("lucene", 6, CollectionStats(6, 0.0))) == pytest.approx(0.074107975, rel=1e-7)
+    assert float(idf("lucene", 6, IdfInputs(6, 0.0))) == pytest.approx(0.074107975, rel=1e-7)
 
 
 PEOPLE = DocumentWeighting(3, k1=5, b=1, form="elasticsearch")
@@ -37,7 +37,7 @@ def test_elasticsearch_tf_norm() -> None:
 
 
 def test_elasticsearch_score() -> None:
-    weight = idf("lucene", 6, CollectionStats(6, 0.0)) * PEOPLE.weights(1, 2)
+    weight = idf("lucene", 6, IdfInputs(6, 0.0)) * PEOPLE.weights(1, 2)
     assert float(weight) == pytest.approx(0.102611035, rel=1e-7)
 
 
@@ -55,7 +55,7 @@ def test_elasticsearch_score_of_an_index() -> None:
 
 @pytest.mark.parametrize(("df", "printed"), [(4, 0.10536), (2, 0.69314)])
 def test_lucene_idf_of_the_same_post(df: int, printed: float) -> None:
-    assert float(idf("lucene", df, CollectionStats(4, 0.0))) == pytest.approx(printed, abs=1e-5)
+    assert float(idf("lucene", df, IdfInputs(4, 0.0))) == pytest.approx(printed, abs=1e-5)
 
 
 # PISA, test_scorer.cpp: df 10 of N 1000, k1 0.9, b 0.4, mean length 50, times (k1 + 1).
@@ -76,7 +76,7 @@ def test_pisa_scores(length: int, tf: int, printed: float) -> None:
 def test_epsilon_floor_by_hand() -> None:
     average = average_idf([1, 2, 3], [4, 1, 1], 4)
     assert average == pytest.approx(0.423649, abs=1e-6)
-    weights = idf("epsilon", [3, 2, 1], CollectionStats(4, average)).tolist()
+    weights = idf("epsilon", [3, 2, 1], IdfInputs(4, average)).tolist()
     assert weights == pytest.approx([0.105912, 0.105912, 0.847298], abs=1e-6)
 
 

@@ -334,7 +334,7 @@ with BM25Index.open(uri, "docs", config=config) as index:
     index.add(["fig"], ids=["f"])
     print(refused > 0, set(acknowledged) <= {chunk.id for chunk in index.chunks()}, index.verify().ok, flush=True)
 with BM25Index.open(uri, "docs", config=config) as index:
-    print(set(acknowledged) <= {chunk.id for chunk in index.chunks()}, index.verify().ok, index.damage)
+    print(set(acknowledged) <= {chunk.id for chunk in index.chunks()}, index.verify().ok, index.problems)
 """
 
 
@@ -525,7 +525,7 @@ def test_after_a_kill_readers_and_copies_count_what_was_acknowledged(end: str, t
     assert run_python(LEFT + end, tmp_path / "test.db").stdout == "written\n"
     left = {"a": "apple pie", "c": "cherry"}
     reader = opened(engines.open_store("embedded", tmp_path), read_only=True)
-    assert reader.damage == []
+    assert reader.problems == []
     assert reader._live.log.statistics.num_chunks == 2
     assert [hit.id for hit in reader.search("cherry")] == ["c"]
     assert_sound(reader, left)

@@ -168,7 +168,7 @@ class TestFromUri:
         retriever.close()
         with pytest.raises(ValidationError, match="there is no option 'top_k'"):  # and nothing is left open
             kind.from_uri(uri, "docs", config=config, top_k=1)
-        with pytest.raises(IndexNotFoundError, match="there is no index"):
+        with pytest.raises(IndexNotFoundError, match=r"^index not found"):
             kind.from_uri(uri, "other")
 
     def test_that_of_a_vector_store_likewise(self, tmp_path: Path) -> None:

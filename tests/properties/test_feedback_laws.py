@@ -18,7 +18,7 @@ from rag_bm25 import RM3, RSJ, BM25Index, IndexConfig, Rocchio
 from rag_bm25.weighting.idf import (
     POSITIVE_FLOOR,
     ROUNDING,
-    CollectionStats,
+    IdfInputs,
     IdfName,
     equivalent_df,
     idf,
@@ -74,7 +74,7 @@ def test_every_idf_takes_relevance_information_and_stays_positive(
     n, df, num_relevant, r = drawn
     informed = equivalent_df(relevance_weight(df, n, r, num_relevant), n)
     assert -0.5 <= informed <= n + 0.5
-    assert 0 < np.float32(idf(name, informed, CollectionStats(n, average))) < np.inf
+    assert 0 < np.float32(idf(name, informed, IdfInputs(n, average))) < np.inf
 
 
 @given(counts(more=1), st.sampled_from(["lucene", "zero", "plus", "tfidf", "plain"]))
@@ -84,7 +84,7 @@ def test_every_idf_rises_where_more_relevant_chunks_have_the_term(
     n, df, num_relevant, r = drawn
     weights = [float(relevance_weight(df, n, count, num_relevant)) for count in (r, r + 1)]
     assume(max(map(abs, weights)) < MEASURABLE)
-    fewer, more = (float(idf(name, equivalent_df(weight, n), CollectionStats(n, 1.0))) for weight in weights)
+    fewer, more = (float(idf(name, equivalent_df(weight, n), IdfInputs(n, 1.0))) for weight in weights)
     assert fewer < more or more == POSITIVE_FLOOR
 
 
@@ -95,7 +95,7 @@ def test_beyond_the_weight_of_df_1_an_idf_has_what_the_weight_has(
     n, df, num_relevant, r = drawn
     weight, rarest = (float(relevance_weight(*each)) for each in ((df, n, r, num_relevant), (1, n, 0, 0)))
     if rarest < weight < MEASURABLE:
-        informed = float(idf(name, equivalent_df(weight, n), CollectionStats(n, 1.0)))
+        informed = float(idf(name, equivalent_df(weight, n), IdfInputs(n, 1.0)))
         alone = {"plus": math.log(n + 1), "tfidf": math.log((n + 1) / 2), "plain": math.log(n)}[name]
         assert informed == pytest.approx(alone + weight - rarest, rel=1e-6, abs=1e-6)
 

@@ -216,7 +216,7 @@ class IndexMachine(RuleBasedStateMachine):
         """Open a copy of the rows anew: whatever was cut short, it finds every chunk, count and term."""
         store = self.opened(copied(self.store.collections))
         index = BM25Index.from_store(store, config=self.config)
-        assert index.damage == []
+        assert index.problems == []
         for (namespace, id_), contents in self.possible.items():
             found = index.get([id_], namespace=namespace)
             assert (found[0].text, found[0].metadata["version"]) if found else None in contents
@@ -269,7 +269,7 @@ class LazyMachine(IndexMachine):
         reader = BM25Index.from_store(store, config=self.config, read_only=True)
         by_age = sorted(store.collections.chunks.values(), key=lambda row: row.batch)
         newest = {(row.namespace, row.id): row for row in by_age}
-        assert reader.damage == []
+        assert reader.problems == []
         assert counts(reader) == recount(newest.values())
         assert store.collections.log == self.store.collections.log
         assert store.collections.chunks == self.store.collections.chunks

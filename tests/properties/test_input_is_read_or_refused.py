@@ -18,7 +18,7 @@ from support.hostile import damaged, json_values, mostly, mutated, scalars, text
 from support.reference import split
 
 from rag_bm25 import AnalyzerConfig, IndexConfig
-from rag_bm25.analysis import contract_of
+from rag_bm25.analysis.contract import contract_of
 from rag_bm25.documents.checks import check_chunks, check_ids, check_namespace
 from rag_bm25.errors import RagBM25Error
 from rag_bm25.evaluation import load_beir

@@ -66,7 +66,7 @@ def assert_right(index: BM25Index, model: Model) -> None:
     index.refresh()
     for names in ((*NAMESPACES,), ("",), ("law",)):
         corpus = model.corpus(names)
-        stats = index._live.view.statistics.of(names).collection_stats
+        stats = index._live.view.statistics.of(names).idf_inputs
         found = stats.average_idf, stats.average_bigram_idf
         assert found == pytest.approx(corpus.average_idfs(), abs=1e-12)
     query = "合同法 a 劳动"

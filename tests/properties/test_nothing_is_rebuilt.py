@@ -12,7 +12,7 @@ from support.reference import split
 from rag_bm25 import BM25Index, IndexConfig
 from rag_bm25.statistics.log.packing import unpack_page
 from rag_bm25.statistics.log.stored_statistics import StoredStatistics
-from rag_bm25.weighting.idf import CollectionStats
+from rag_bm25.weighting.idf import IdfInputs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -137,14 +137,14 @@ def test_query_is_weighed_by_one_logarithm_per_df_and_not_per_term(monkeypatch: 
 
 def test_figures_are_worked_out_once_for_many_searches(monkeypatch: pytest.MonkeyPatch) -> None:
     index, _ = corpus(50)
-    made: list[CollectionStats] = []
+    made: list[IdfInputs] = []
     from rag_bm25.statistics import corpus as statistics
 
-    def spying(*figures: Any) -> CollectionStats:
-        made.append(CollectionStats(*figures))
+    def spying(*figures: Any) -> IdfInputs:
+        made.append(IdfInputs(*figures))
         return made[-1]
 
-    monkeypatch.setattr(statistics, "CollectionStats", spying)
+    monkeypatch.setattr(statistics, "IdfInputs", spying)
     add(index)
     for _ in range(5):
         search(index)

@@ -14,7 +14,7 @@ from support.strategies import document_weightings, idf_names, lengths, query_we
 
 from rag_bm25.weighting.document import DocumentWeighting
 from rag_bm25.weighting.formulas import MAX_TERM_K1, WEIGHTING_NAMES, WEIGHTINGS
-from rag_bm25.weighting.idf import CollectionStats, IdfName, average_idf, idf, robertson_idf
+from rag_bm25.weighting.idf import IdfInputs, IdfName, average_idf, idf, robertson_idf
 
 if TYPE_CHECKING:
     from rag_bm25.weighting.formulas import WeightingName
@@ -158,26 +158,26 @@ averages = st.floats(-35, 0) | st.floats(1e-12, 35)  # what average_idf can give
 @given(st.data(), num_chunks, idf_names, st.floats(1e-3, 10), averages)
 def test_idf_is_finite_and_positive(data: st.DataObject, n: int, name: IdfName, epsilon: float, average: float) -> None:
     df = data.draw(st.integers(1, n))
-    weight = np.float32(idf(name, df, CollectionStats(n, average), epsilon))
+    weight = np.float32(idf(name, df, IdfInputs(n, average), epsilon))
     assert 0 < weight < np.inf
 
 
 @given(st.data(), num_chunks, st.sampled_from(["lucene", "plus"]))
 def test_rarer_terms_weigh_no_less(data: st.DataObject, n: int, name: Literal["lucene", "plus"]) -> None:
     rarer, commoner = sorted((data.draw(st.integers(1, n)), data.draw(st.integers(1, n))))
-    corpus = CollectionStats(n, 1.0)
+    corpus = IdfInputs(n, 1.0)
     assert idf(name, rarer, corpus) >= idf(name, commoner, corpus)
 
 
 @given(st.sampled_from(["lucene", "plus"]))
 def test_rarer_terms_weigh_more(name: Literal["lucene", "plus"]) -> None:
-    assert (np.diff(idf(name, np.arange(1, 1001), CollectionStats(1000, 1.0))) < 0).all()
+    assert (np.diff(idf(name, np.arange(1, 1001), IdfInputs(1000, 1.0))) < 0).all()
 
 
 @given(idf_names, st.integers(2, HUGE))
 def test_idf_grows_with_the_corpus(name: IdfName, n: int) -> None:
     """A term of one chunk is worth more, the more chunks there are."""
-    small, large = CollectionStats(n, 1.0), CollectionStats(2 * n + 8, 1.0)
+    small, large = IdfInputs(n, 1.0), IdfInputs(2 * n + 8, 1.0)
     assert idf(name, 1, small) < idf(name, 1, large)
 
 
@@ -207,5 +207,5 @@ def test_repetition_never_lowers_a_query_weight(weighting: QueryWeighting, qtf: 
 def test_score_of_a_term_is_finite_and_positive(
     document: DocumentWeighting, query: QueryWeighting, tf: int, length: int, df: int
 ) -> None:
-    score = query.weights(1, df, CollectionStats(100, 0.5)) * document.weights(tf, length)
+    score = query.weights(1, df, IdfInputs(100, 0.5)) * document.weights(tf, length)
     assert 0 < np.float32(score) < np.inf

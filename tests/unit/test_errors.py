@@ -4,7 +4,7 @@ import pytest
 
 from rag_bm25 import errors
 
-NAMES = [name for name in errors.__all__ if name[0].isupper()]
+NAMES = [name for name in vars(errors) if name.endswith("Error")]
 
 
 @pytest.mark.parametrize(

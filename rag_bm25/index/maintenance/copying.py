@@ -17,7 +17,7 @@ from rag_bm25.index.arguments import name_namespace
 from rag_bm25.index.maintenance.pending import PendingIndex, json_digest
 from rag_bm25.index.maintenance.verification import count_rows
 from rag_bm25.index.writing.chunk_writer import count_unfinished
-from rag_bm25.statistics.corpus import Contribution, NamespaceStatistics
+from rag_bm25.statistics.corpus import Contribution, CountsByNamespace
 from rag_bm25.statistics.damage import damage_message
 from rag_bm25.statistics.log.log import StatisticsLog
 from rag_bm25.statistics.log.settings import read_config
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from rag_bm25.events import Progress
     from rag_bm25.store.protocol import Store
     from rag_bm25.store.rows import ChunkRow
-
-__all__ = ["CopyPlan", "CopyReport", "copy_index", "drop_index", "plan_copy"]
 
 PAGE = 500  # rows in memory, each with up to 64 KB of text
 
@@ -203,8 +201,8 @@ class _Original:
                 "the index for writing to finish them, for instance with `rag-bm25 verify`."
             )
         log.check_terms()
-        if log.damage:  # a copy would turn losses into facts
-            raise FormatError(damage_message(source.name, log.damage))
+        if log.problems:  # a copy would turn losses into facts
+            raise FormatError(damage_message(source.name, log.problems))
         return cls(source.name, config, log)
 
     @property
@@ -212,7 +210,7 @@ class _Original:
         """The copy, as the target will have it."""
         return PendingIndex(self.name, self.config, json_digest(self.config))
 
-    def require_equal(self, counted: NamespaceStatistics) -> None:
+    def require_equal(self, counted: CountsByNamespace) -> None:
         """Compare the recount of the copy with the current statistics."""
         self.log.refresh()
         stored, recount = self.log.statistics.contributions(), counted.contributions()
@@ -224,7 +222,7 @@ class _Original:
                     "changed during the copy, run it again. Otherwise run `verify`, then `repair`."
                 )
 
-    def finish_in(self, target: Store, counted: NamespaceStatistics) -> None:
+    def finish_in(self, target: Store, counted: CountsByNamespace) -> None:
         """Store statistics, vocabulary and config; the last call turns the copy into an index."""
         log = self.log
         totals = counted.contributions()
@@ -263,9 +261,9 @@ def _copy_rows(source: Store, target: Store, tell: Callable[[str, int], None]) -
     return copied
 
 
-def _check_rows(source: Store, target: Store, tell: Callable[[str, int], None]) -> tuple[NamespaceStatistics, int]:
+def _check_rows(source: Store, target: Store, tell: Callable[[str, int], None]) -> tuple[CountsByNamespace, int]:
     """Compare and count the rows of the target; delete those that the source lacks."""
-    counted, done, removed = NamespaceStatistics(), 0, 0
+    counted, done, removed = CountsByNamespace(), 0, 0
     for rows in _pages(target):
         originals = {row.pk: row for row in _read_rows(source, [row.pk for row in rows])}
         if strays := [row.pk for row in rows if row.pk not in originals]:
@@ -303,4 +301,4 @@ def _is_same(row: ChunkRow, other: ChunkRow) -> bool:
 
 
 def _index_not_found(store: Store) -> IndexNotFoundError:
-    return IndexNotFoundError(f"no index was found in {store.name}")
+    return IndexNotFoundError(f"index not found in {store.name}")

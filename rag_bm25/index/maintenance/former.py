@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from rag_bm25.analysis import AnalyzerConfig, AnalyzerContract, MissingAnalyzer
-from rag_bm25.analysis.contract import BUILT_IN
+from rag_bm25.analysis import AnalyzerConfig
+from rag_bm25.analysis.contract import BUILT_IN, AnalyzerContract, MissingAnalyzer
 from rag_bm25.errors import FormatError, ParameterError
 from rag_bm25.index.config import IndexConfig
 from rag_bm25.index.searching.rows import drop_superseded, read_chunks, read_embeddings, to_chunk
 from rag_bm25.statistics.log.settings import FORMAT, read_former
-from rag_bm25.statistics.log.source_roots import read_roots
 from rag_bm25.store.rows import Scope
 from rag_bm25.weighting.fields import FieldWeight
 
@@ -26,7 +24,6 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from rag_bm25.documents.chunks import Chunk
-    from rag_bm25.statistics.log.source_roots import SourceRoot
     from rag_bm25.store.protocol import Store
 
 _Config = TypeVar("_Config", IndexConfig, AnalyzerConfig)
@@ -181,23 +178,6 @@ class FormerIndex:
             Id -> vector, of the chunks that exist.
         """
         return read_embeddings(self._store, ids, namespace)
-
-    def source_roots(self, *, namespace: str = "") -> list[SourceRoot]:
-        """Return the folders and files that sources are named by.
-
-        Parameters
-        ----------
-        namespace : str
-            Namespace of the chunks whose sources they name.
-
-        Returns
-        -------
-        list of SourceRoot
-            By name; none if they cannot be read.
-        """
-        with suppress(FormatError):
-            return read_roots(self._store, namespace)
-        return []
 
 
 def is_former(store: Store) -> bool:

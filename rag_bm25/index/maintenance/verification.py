@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rag_bm25.analysis import require_analyzer
+from rag_bm25.analysis.contract import require_analyzer
 from rag_bm25.errors import ConfigMismatchError, short_repr
 from rag_bm25.events import report_progress
 from rag_bm25.index.maintenance.reencoding import StoredChunks
 from rag_bm25.index.maintenance.vector_check import WrongChunk, is_own, wrong_chunks
 from rag_bm25.index.writing.chunk_writer import delete_leftovers, free_slot
-from rag_bm25.statistics.corpus import Contribution, NamespaceStatistics, Statistics
+from rag_bm25.statistics.corpus import Contribution, CountsByNamespace, CountsReader
 from rag_bm25.statistics.damage import num_unnamed
 from rag_bm25.statistics.log.repair import overwrite, salvage
 from rag_bm25.vectors.terms import NO_TERMS_ID, assign_known_ids, term_name
@@ -126,7 +126,7 @@ class RepairReport:
 
 def verify(
     store: Store,
-    stored: Statistics,
+    stored: CountsReader,
     vocabulary: Vocabulary,
     encoder: DocumentEncoder | None,
     progress: Callable[[Progress], None] | None = None,
@@ -221,7 +221,7 @@ def _has_same_weights(vector: SparseVector, other: SparseVector) -> bool:
     return weights.shape == others.shape and np.allclose(weights, others, rtol=1e-5)
 
 
-def count_rows(statistics: NamespaceStatistics, rows: Iterable[ChunkRow]) -> None:
+def count_rows(statistics: CountsByNamespace, rows: Iterable[ChunkRow]) -> None:
     """Add the contributions of rows to statistics."""
     by_namespace: dict[str, list[ChunkRow]] = defaultdict(list)
     for row in rows:
@@ -237,7 +237,7 @@ class _Recount:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._chunks: list[NDArray[np.uint64]] = []
-        self.statistics = NamespaceStatistics()
+        self.statistics = CountsByNamespace()
         self.foreign = 0
 
     def run(
@@ -321,10 +321,10 @@ def _short(row: ChunkRow) -> int:
 
 def _delete_superseded(store: Store) -> int:
     """Delete the older of two rows of one chunk."""
-    found = _Recount(store)
+    recount = _Recount(store)
     for rows in store.scan_chunks():
-        found.note_chunks(rows)
-    superseded = found.superseded_pks()
+        recount.note_chunks(rows)
+    superseded = recount.superseded_pks()
     if superseded:
         store.delete_chunks(superseded)
     return len(superseded)

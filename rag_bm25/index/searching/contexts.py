@@ -10,7 +10,7 @@ from rag_bm25.budget import check_budget
 from rag_bm25.documents.chunks import Chunk, Hit, Passage
 from rag_bm25.errors import FilterError
 from rag_bm25.filters import Comparison
-from rag_bm25.hits.neighbors import SOURCE, Joined, Place, join, run_around, window
+from rag_bm25.hits.neighbors import SOURCE, DocumentPosition, Joined, join, run_around, window
 from rag_bm25.index.arguments import EVERYTHING
 from rag_bm25.index.searching.rows import drop_superseded, read_chunks, to_chunk
 from rag_bm25.store.rows import Scope
@@ -36,7 +36,7 @@ def add_contexts(store: Store, hits: Sequence[H], before: int, after: int) -> li
 def read_passages(store: Store, hits: Sequence[Hit | Chunk], before: int, after: int) -> list[Passage]:
     """Read each chunk with as many chunks before and after it; alone if its place in a document is not known."""
     given = [Chunk(hit.id, hit.text, hit.metadata, hit.namespace) for hit in hits]
-    places = [Place.of(chunk) for chunk in given]
+    places = [DocumentPosition.of(chunk) for chunk in given]
     spans = [_Span.around(chunk, place, before, after) for chunk, place in zip(given, places, strict=True)]
     texts = _read_by_number(store, [span for span in spans if span is not None])
     documents: dict[tuple[str | None, ...], _Document] = {}
@@ -56,10 +56,12 @@ def read_passages(store: Store, hits: Sequence[Hit | Chunk], before: int, after:
     return passages
 
 
-def _read_document(store: Store, chunk: Chunk, place: Place, of_text: Mapping[int, Chunk] | None) -> dict[str, Chunk]:
+def _read_document(
+    store: Store, chunk: Chunk, place: DocumentPosition, of_text: Mapping[int, Chunk] | None
+) -> dict[str, Chunk]:
     """Return the chunks of a document by their ids: those of its text, or else of its source, or else one alone."""
     if of_text is not None:
-        return {one.id: one for one in of_text.values() if Place.of(one).source == place.source}
+        return {one.id: one for one in of_text.values() if DocumentPosition.of(one).source == place.source}
     if place.source is not None and place.order is not None:
         return _read_by_source(store, chunk.namespace, place.source)
     return {id_: to_chunk(row) for id_, row in read_chunks(store, [chunk.id], chunk.namespace).items()}
@@ -100,7 +102,7 @@ class _Span:
     size: int = FIRST_READ
 
     @classmethod
-    def around(cls, chunk: Chunk, place: Place, before: int, after: int) -> _Span | None:
+    def around(cls, chunk: Chunk, place: DocumentPosition, before: int, after: int) -> _Span | None:
         """Return the chunks around one; None if their ids are not known."""
         if place.stem is None or place.number is None:
             return None
@@ -124,7 +126,7 @@ def _read_by_number(store: Store, spans: Sequence[_Span]) -> dict[tuple[str, str
             numbers = [(span.text[1], each) for span, each in asked if span.text[0] == namespace]
             ids = dict.fromkeys(f"{stem}#{number}" for stem, each in numbers for number in each)
             for row in read_chunks(store, list(ids), namespace).values():
-                place = Place.of(chunk := to_chunk(row))
+                place = DocumentPosition.of(chunk := to_chunk(row))
                 if place.stem is not None and place.number is not None:
                     found.setdefault((namespace, place.stem), {})[place.number] = chunk
         left = [span for span, each in asked if not _has_ended(span, each, found[span.text])]
@@ -144,4 +146,4 @@ def _read_by_source(store: Store, namespace: str, source: str) -> dict[str, Chun
         pages = list(store.scan_chunks(Scope(None, (namespace,)), contents=True))
     rows = [row for row in chain.from_iterable(pages) if row.metadata.get(SOURCE) == source]
     chunks = map(to_chunk, drop_superseded(rows))
-    return {chunk.id: chunk for chunk in chunks if Place.of(chunk).stem is None}
+    return {chunk.id: chunk for chunk in chunks if DocumentPosition.of(chunk).stem is None}

@@ -136,7 +136,7 @@ class Diagnoser:
 
     def _in_damage(self) -> list[Reason]:
         message = "the statistics of the index are damaged; run `rag-bm25 repair`"
-        return [Reason("damage", message, {"findings": list(self.live.damage)})] if self.live.damage else []
+        return [Reason("damage", message, {"findings": list(self.live.problems)})] if self.live.problems else []
 
     def _in_index(self) -> list[Reason]:
         statistics = self.live.current(self.asked.namespaces).statistics

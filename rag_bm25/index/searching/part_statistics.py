@@ -6,7 +6,7 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from rag_bm25.index.searching.rows import drop_superseded
-from rag_bm25.statistics.corpus import Contribution, CorpusStatistics
+from rag_bm25.statistics.corpus import Contribution, CorpusCounts
 
 if TYPE_CHECKING:
     from rag_bm25.events import Events
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 ROWS_AT_ONCE = 5000  # whose vectors are in memory together
 
 
-def count_part(store: Store, scope: Scope, events: Events) -> CorpusStatistics:
+def count_part(store: Store, scope: Scope, events: Events) -> CorpusCounts:
     """Count the chunks of a scope; rows are streamed, and no lock is held meanwhile."""
     with events.measure("count") as counts:
-        total = CorpusStatistics()
+        total = CorpusCounts()
         rows = drop_superseded(chain.from_iterable(store.scan_chunks(scope, vectors=True)))
         while batch := list(islice(rows, ROWS_AT_ONCE)):
             total.add(Contribution.of((row.vector for row in batch), (row.length for row in batch)))

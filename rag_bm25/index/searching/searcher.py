@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from rag_bm25.query.query import QueryLike
     from rag_bm25.store.protocol import Store
     from rag_bm25.store.rows import ChunkRow
-    from rag_bm25.weighting.idf import CollectionStats
+    from rag_bm25.weighting.idf import IdfInputs
     from rag_bm25.weighting.query import QueryWeighting
 
     SparseSearch: TypeAlias = Callable[[Sequence[SparseVector], SearchArm], list[list[Match]]]
@@ -68,7 +68,7 @@ class PreparedQueries:
 
     queries: list[WeightedQuery]
     weighting: QueryWeighting
-    collection_stats: CollectionStats  # of that moment
+    idf_inputs: IdfInputs  # of that moment
 
     @property
     def vectors(self) -> list[SparseVector]:
@@ -100,7 +100,7 @@ class Searcher:
         weighted = [self.weigher.prepare(context, query) for query in parsed]
         if method is not None:
             weighted = self._learn(method, context, parsed, weighted, scope, options)
-        return PreparedQueries(weighted, context.encoder.weighting, context.corpus.collection_stats)
+        return PreparedQueries(weighted, context.encoder.weighting, context.corpus.idf_inputs)
 
     def vectors(self, queries: Sequence[QueryLike], scope: Scope, options: SearchOptions) -> list[SparseVector]:
         """Return the vectors that a search sends to Milvus."""
@@ -260,7 +260,7 @@ class Searcher:
         names = scope.namespaces if chunk_namespace is None else (chunk_namespace,)
         row = read_one(self._store, self._live.view, id_, names)
         text, terms, wanted = str(parsed), weighted.queries[0].terms, options.get("min_should_match")
-        weighting, stats = weighted.weighting, weighted.collection_stats
+        weighting, stats = weighted.weighting, weighted.idf_inputs
         unmet = self.unmet(weighted.queries[0].conditions, row)
         dropped, tolerance = self.stop_words_in(parsed), self._score_tolerance(options)
         facts = QueryFacts(text, terms, dropped, weighting, stats, wanted, tolerance, unmet)

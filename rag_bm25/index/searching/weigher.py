@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rag_bm25.index.live_statistics import LiveStatistics
     from rag_bm25.query.synonyms import Synonyms
     from rag_bm25.query.terms import QueryTerms
-    from rag_bm25.statistics.corpus import CorpusStatistics
+    from rag_bm25.statistics.corpus import CorpusCounts
     from rag_bm25.statistics.view import StatisticsView
     from rag_bm25.store.protocol import Store
     from rag_bm25.vectors.sparse import SparseVector
@@ -59,7 +59,7 @@ class QueryContext(NamedTuple):
     view: StatisticsView
     counted: Scope  # the chunks whose N and df count
     encoder: QueryEncoder
-    corpus: CorpusStatistics  # of these chunks
+    corpus: CorpusCounts  # of these chunks
 
 
 class QueryWeigher:
@@ -77,7 +77,7 @@ class QueryWeigher:
         self._plain = Expander(analyzer)
         self._memo: QueryMemo[WeightedQuery] = QueryMemo()
         self._contexts: QueryMemo[QueryContext] = QueryMemo(MAX_PARTS)
-        self._parts: QueryMemo[CorpusStatistics] = QueryMemo(MAX_PARTS)
+        self._parts: QueryMemo[CorpusCounts] = QueryMemo(MAX_PARTS)
 
     def context_for(self, scope: Scope, options: SearchOptions, *, completing: bool = False) -> QueryContext:
         """Return the context of the queries of a search; `completing` if one has a prefix."""
@@ -123,7 +123,7 @@ class QueryWeigher:
         key = weighting, _key_of(counted)
         return self._contexts.get(key, view, lambda: QueryContext(view, counted, encoder, self._count(view, counted)))
 
-    def _count(self, view: StatisticsView, counted: Scope) -> CorpusStatistics:
+    def _count(self, view: StatisticsView, counted: Scope) -> CorpusCounts:
         """Return N and df of some chunks; those of a filter are counted, unless that was done for this view."""
         if counted.where is None:
             return view.statistics.of(counted.namespaces)

@@ -7,7 +7,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from rag_bm25.analysis import require_analyzer
+from rag_bm25.analysis.contract import require_analyzer
 from rag_bm25.checks import check_callable, check_switch, is_iterable
 from rag_bm25.documents.checks import check_chunks, check_distinct, check_given_chunk, check_ids, check_namespace
 from rag_bm25.documents.chunks import AddReport, NewChunk, batches

@@ -21,11 +21,11 @@ export function showCorpus(main, { report }) {
     try {
       const progress = await ask("progress", {}, signal);
       jobs.replaceChildren(...(progress.jobs.length ? progress.jobs.map(job) : [h("p", { class: "quiet" }, progress.writing ? t("writing") : t("noJobs"))]));
-      const { index, damage } = await ask("statistics", {}, signal);
+      const { index, problems } = await ask("statistics", {}, signal);
       report();
       if (index.num_chunks === known) return;
       known = index.num_chunks;
-      figures.replaceChildren(...pairs(index, damage));
+      figures.replaceChildren(...pairs(index, problems));
       const lengths = await ask("statistics/lengths", { bins: 40 }, signal);
       plot.replaceChildren(...lengthPlot(lengths, plot.clientWidth));
     } catch (error) {
@@ -45,7 +45,7 @@ export function showCorpus(main, { report }) {
   };
 }
 
-function pairs(index, damage) {
+function pairs(index, problems) {
   const values = {
     N: index.num_chunks,
     numTerms: index.num_terms,
@@ -53,7 +53,7 @@ function pairs(index, damage) {
     weighting: `${index.weighting}, k1 ${index.k1}, b ${index.b}`,
     engine: index.storage ? index.storage.engine : "",
     namespaces: index.namespaces.map((name) => name || t("defaultNamespace")).join(", "),
-    damage: damage.join("; "),
+    problems: problems.join("; "),
   };
   return Object.entries(values).filter(([, value]) => value !== "").map(([name, value]) => h("div", {}, h("dt", {}, t(name)), h("dd", {}, format(value))));
 }

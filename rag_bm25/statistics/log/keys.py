@@ -33,10 +33,10 @@ class LogKey(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> LogKey:
-        found = _KEY.fullmatch(text)
-        if found is None or not re.fullmatch(_NAMES.get(found[1], _BATCH), found[2]):
+        match = _KEY.fullmatch(text)
+        if match is None or not re.fullmatch(_NAMES.get(match[1], _BATCH), match[2]):
             raise FormatError(f"the log is damaged: it has a row with the invalid key {text!r}. Run repair.")
-        return cls(found[1], found[2], int(found[3]), int(found[4]))
+        return cls(match[1], match[2], int(match[3]), int(match[4]))
 
     @classmethod
     def row(cls, kind: str, name: str, part: int) -> LogKey:

@@ -91,7 +91,7 @@ class StatisticsLog:
     def _publish(self) -> None:
         """Show readers what was read or written, all at once."""
         view = StatisticsView(
-            self.statistics, self._terms.displaced, self._term_k1, tuple(self.damage), self._terms.vocabulary
+            self.statistics, self._terms.displaced, self._term_k1, tuple(self.problems), self._terms.vocabulary
         )
         if not view.is_same(self.view):
             self.view = view
@@ -158,7 +158,7 @@ class StatisticsLog:
 
     @property
     def position(self) -> tuple[object, ...]:
-        """What the sums depend on: equal positions mean that nothing was written in between."""
+        """Position in the log. Equal positions: no write between them."""
         return self._sums.head.name, self._sums.num_deltas, *self.open_batches.batches
 
     def intents(self) -> list[Intent]:
@@ -195,16 +195,16 @@ class StatisticsLog:
     # Damage
 
     @property
-    def damage(self) -> list[str]:
-        """Damage of the statistics, as far as reading them shows it: one clause each."""
+    def problems(self) -> list[str]:
+        """Problems that reading the log has shown, one clause each."""
         # Of a chunk that one writer deletes while another inserts it, the deletion may be counted first.
         num_negative = 0 if self.has_intents else len(self.statistics.negative)
-        found = {
+        numbers = {
             "terms missing from the vocabulary": self._num_lost_terms,
             "changes missing from the statistics": self._sums.num_missing,
             "namespaces with counts below zero": num_negative,
         }
-        return [f"{finding}: {number:,}" for finding, number in found.items() if number]
+        return [f"{problem}: {number:,}" for problem, number in numbers.items() if number]
 
     @property
     def num_nameless(self) -> int:
@@ -228,7 +228,7 @@ class StatisticsLog:
         """Refuse to assign ids to terms where the vocabulary has lost some, whose ids new ones could get."""
         self.known_terms()
         if self._num_lost_terms:
-            raise FormatError(damage_message(self._store.name, self.damage))
+            raise FormatError(damage_message(self._store.name, self.problems))
 
     # Writing
 

@@ -223,10 +223,10 @@ def merge(sources: Sequence[Sums]) -> Iterator[tuple[Part, int, int, Iterator[Co
     names = sorted({part for source in sources for part in source.totals if part is not None})
     streams = [source.stream() for source in sources]
     for part in [None, *names] if len(names) > 1 else names:
-        found = [(*_part_of(source, part, stream), source) for source, stream in zip(sources, streams, strict=True)]
-        totals = [source.totals[key] for key, _, source in found if key in source.totals]
+        parts = [(*_part_of(source, part, stream), source) for source, stream in zip(sources, streams, strict=True)]
+        totals = [source.totals[key] for key, _, source in parts if key in source.totals]
         readers = [
-            _PartReader(stream, source.totals[key].num_counts) for key, stream, source in found if key in source.totals
+            _PartReader(stream, source.totals[key].num_counts) for key, stream, source in parts if key in source.totals
         ]
         num_counts = sum(total.num_counts for total in totals)
         num_chunks, length = sum(total.num_chunks for total in totals), sum(total.total_length for total in totals)

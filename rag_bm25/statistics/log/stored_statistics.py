@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, NamedTuple
 
-from rag_bm25.statistics.corpus import Contribution, CorpusStatistics, SumCache, add_up
+from rag_bm25.statistics.corpus import Contribution, CorpusCounts, SumCache, add_up
 from rag_bm25.statistics.count_table import Counts
 from rag_bm25.statistics.log.runs import HeldSums, merge
 from rag_bm25.statistics.log.table import RowsMovedError
@@ -40,7 +40,7 @@ class StoredStatistics:
         self._sums = tuple(sums)  # in the log
         self._changes = tuple(changes)
         self._totals: dict[str, _Total] = {}
-        self._loaded: dict[Part, CorpusStatistics] = {}
+        self._loaded: dict[Part, CorpusCounts] = {}
         self._loading: dict[Part, threading.RLock] = {}
         self._negative: set[str] = set()  # as far as the counts were read
         self._selections = SumCache()
@@ -82,31 +82,31 @@ class StoredStatistics:
     def _hand_on(self, changes: tuple[NamespaceChange, ...], following: StoredStatistics) -> None:
         if self._whole_part != following._whole_part and (whole := self._loaded.get(self._whole_part)) is not None:
             following.put(None, self._changed(None, whole, changes))
-        for part, found in self._loaded.copy().items():
-            following.put(part, self._changed(part, found, changes))
+        for part, counts in self._loaded.copy().items():
+            following.put(part, self._changed(part, counts, changes))
         self._next = changes, following
         for part in self._loaded.keys() - following._loaded.keys():  # read meanwhile
             following._keep(part, self._changed(part, self._loaded[part], changes))
 
-    def _changed(self, part: Part, found: CorpusStatistics, changes: Iterable[NamespaceChange]) -> CorpusStatistics:
+    def _changed(self, part: Part, counts: CorpusCounts, changes: Iterable[NamespaceChange]) -> CorpusCounts:
         for namespace, change in changes:
             if part is None or part == namespace:
-                found = found.plus(change)
-        return found
+                counts = counts.plus(change)
+        return counts
 
-    def _keep(self, part: Part, found: CorpusStatistics) -> None:
+    def _keep(self, part: Part, counts: CorpusCounts) -> None:
         """Keep what was read, here and in the moments after this one."""
-        self.put(part, found)
+        self.put(part, counts)
         moment: StoredStatistics = self
         while moment._next is not None:  # after keeping it: either `_hand_on` sees it, or the next moment is seen here
             changes, moment = moment._next
-            found = self._changed(part, found, changes)
-            moment.put(part, found)
+            counts = self._changed(part, counts, changes)
+            moment.put(part, counts)
 
-    def put(self, part: Part, found: CorpusStatistics) -> None:
+    def put(self, part: Part, counts: CorpusCounts) -> None:
         """Take the statistics of a part, unless they are there."""
-        self._loaded.setdefault(part, found)
-        if part is not None and found.is_negative:
+        self._loaded.setdefault(part, counts)
+        if part is not None and counts.is_negative:
             self._negative.add(part)
 
     # Reading
@@ -134,20 +134,20 @@ class StoredStatistics:
     @property
     def num_terms_read(self) -> int:
         """Number of terms with df > 0 of the whole, 0 as long as nobody has asked for them."""
-        found = self._loaded.get(self._whole_part)
-        return 0 if found is None else found.num_terms
+        counts = self._loaded.get(self._whole_part)
+        return 0 if counts is None else counts.num_terms
 
     @property
-    def whole(self) -> CorpusStatistics:
+    def whole(self) -> CorpusCounts:
         """Statistics of all namespaces together."""
-        return self._part(self._whole_part) if self._totals else CorpusStatistics()
+        return self._part(self._whole_part) if self._totals else CorpusCounts()
 
     @property
     def _whole_part(self) -> Part:
         """The part that has all counts: a single namespace is the whole, and is read once."""
         return None if len(self._totals) != 1 else next(iter(self._totals))
 
-    def of(self, namespaces: Sequence[str] | None = None) -> CorpusStatistics:
+    def of(self, namespaces: Sequence[str] | None = None) -> CorpusCounts:
         """Return the statistics of some namespaces, by default all, as a read-only object."""
         if namespaces is None or self.are_all(namespaces):
             return self.whole
@@ -157,9 +157,9 @@ class StoredStatistics:
         """Return whether no other namespace has, or had, chunks."""
         return len(namespaces) >= len(self._totals) and self._totals.keys() <= set(namespaces)
 
-    def of_one(self, namespace: str) -> CorpusStatistics:
+    def of_one(self, namespace: str) -> CorpusCounts:
         """Return the statistics of one namespace as a read-only object, empty where it never had chunks."""
-        return self._part(namespace) if namespace in self._totals else CorpusStatistics()
+        return self._part(namespace) if namespace in self._totals else CorpusCounts()
 
     def contributions(self) -> dict[str, Contribution]:
         """Return a copy of the statistics of each namespace, sorted by name, in one pass over the log."""
@@ -186,24 +186,24 @@ class StoredStatistics:
         for part in parts:
             self.of(None if part is None else [part])
 
-    def _part(self, part: Part) -> CorpusStatistics:
-        if (found := self._loaded.get(part)) is not None:
-            return found
+    def _part(self, part: Part) -> CorpusCounts:
+        if (counts := self._loaded.get(part)) is not None:
+            return counts
         with self._loading.setdefault(part, threading.RLock()):  # one thread reads, for all
             if part not in self._loaded:
                 self._keep(part, self._read(part))
         return self._loaded[part]
 
-    def _read(self, part: Part) -> CorpusStatistics:
+    def _read(self, part: Part) -> CorpusCounts:
         try:
-            found = [some.read(own) for some in self._sums if (own := _part_of(some, part)) in some.totals]
+            contributions = [some.read(own) for some in self._sums if (own := _part_of(some, part)) in some.totals]
         except RowsMovedError:
             return self._read_later(part)
-        found += [change for namespace, change in self._changes if part is None or part == namespace]
-        return CorpusStatistics().plus(add_up(found))
+        contributions += [change for namespace, change in self._changes if part is None or part == namespace]
+        return CorpusCounts().plus(add_up(contributions))
 
-    def _read_later(self, part: Part) -> CorpusStatistics:
-        """Take the counts of the next moment, whose rows are there, less what has changed in between."""
+    def _read_later(self, part: Part) -> CorpusCounts:
+        """Reconstruct the counts of a part from the next moment, minus the changes after this one."""
         if self._next is None:
             raise RowsMovedError("the statistics were compacted while they were read: try again")
         changes, following = self._next

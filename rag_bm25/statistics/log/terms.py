@@ -21,7 +21,7 @@ from rag_bm25.vectors.terms import MAX_ID, Vocabulary, displaced_terms, term_ids
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from rag_bm25.statistics.corpus import CorpusStatistics
+    from rag_bm25.statistics.corpus import CorpusCounts
     from rag_bm25.statistics.log.batches import BatchClock
     from rag_bm25.statistics.log.table import Listing, LogTable
     from rag_bm25.store.rows import LogRow
@@ -166,7 +166,7 @@ class LogTerms:
         if not terms.keys() <= self.displaced.keys():
             self.displaced = {**self.displaced, **terms}
 
-    def count_unnamed(self, whole: CorpusStatistics) -> None:
+    def count_unnamed(self, whole: CorpusCounts) -> None:
         """Count the terms in use that the vocabulary lacks, if terms are loaded."""
         for loaded in self._loaded[:1]:
             self.num_unnamed = num_unnamed([whole.contribution()], loaded.ids)

@@ -93,10 +93,10 @@ class IntentRow:
 
 
 def _decode_change(text: str) -> Change:
-    found = _CHANGE.fullmatch(text)
-    if found is None:
+    match = _CHANGE.fullmatch(text)
+    if match is None:
         raise ValueError(f"a change must be a digest and two lists of slots, got {text[:60]!r}")
-    return Change(*found.groups())
+    return Change(*match.groups())
 
 
 class LeaseRow(NamedTuple):
@@ -116,7 +116,7 @@ class LeaseRow(NamedTuple):
 
 @dataclass(frozen=True)
 class Delta:
-    """What a batch has changed."""
+    """The change of counts made by one batch."""
 
     namespace: str
     change: Contribution

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from rag_bm25.store.milvus.address import is_missing_file
 from rag_bm25.store.milvus.store import MilvusStore
 
-__all__ = ["MilvusStore", "is_missing_file"]
+__all__ = ["MilvusStore"]

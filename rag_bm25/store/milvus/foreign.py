@@ -98,7 +98,7 @@ class ExternalCollection:
         """Return the type of each field, and note the key."""
         name = self._rows.name
         if not self._rows.exists():
-            raise IndexNotFoundError(f"there is no collection {name!r} at {self._rows.engine.place}")
+            raise IndexNotFoundError(f"collection {name!r} not found at {self._rows.engine.place}")
         fields = self._rows.describe_fields()
         types = {field["name"]: field["type"].name for field in fields}
         if any(types.keys() >= ours.keys() for ours in (CHUNK_FIELDS, LOG_FIELDS)):

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class MilvusLogStore:
-    """The log of ``X``, in the collection ``X_bm25``; satisfies :class:`~rag_bm25.store.LogStore`."""
+    """The log of ``X``, in the collection ``X_bm25``; satisfies :class:`~rag_bm25.store.protocol.LogStore`."""
 
     def __init__(self, connection: Connection, collection: str, *, read_only: bool = False) -> None:
         self._handle = EngineHandle(connection, collection, read_only=read_only)

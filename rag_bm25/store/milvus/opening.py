@@ -36,7 +36,7 @@ def open_engine(connection: Connection, *, read_only: bool) -> Engine:
         return connect(connection)
     path = database_path(connection.uri)
     if read_only and not path.exists():
-        raise IndexNotFoundError(f"there is no database at {path}")
+        raise IndexNotFoundError(f"database {path} not found")
     with _opening:
         path = next((engine.path for engine in _open.values() if engine.is_at(path)), path)
         is_copy = read_only and not can_be_written(path)

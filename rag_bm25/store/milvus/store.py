@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 
 class MilvusStore(MilvusLogStore):
-    """Chunks and statistics of an index in Milvus; satisfies :class:`~rag_bm25.store.Store`.
+    """Chunks and statistics of an index in Milvus; satisfies :class:`~rag_bm25.store.protocol.Store`.
 
     Dense searches are exact on the embedded engines; the index of a server is approximate.
 

@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
-from rag_bm25.analysis import Analyzer, AnalyzerConfig, contract_of, query_tokens
-from rag_bm25.analysis.contract import PROBES
+from rag_bm25.analysis import Analyzer, AnalyzerConfig
+from rag_bm25.analysis.contract import PROBES, contract_of
+from rag_bm25.analysis.text import query_tokens
 from rag_bm25.errors import ParameterError
 from rag_bm25.vectors.terms import BIGRAM_MARK
 
@@ -175,7 +176,8 @@ def test_another_language_is_stemmed(language: str, text: str, tokens: list[str]
 def test_the_language_is_stored_and_stems_alike_in_another_process() -> None:
     config = AnalyzerConfig(stem="german")
     code = (
-        "import json, sys; from rag_bm25.analysis import Analyzer, AnalyzerContract, contract_of, stored_analyzer; "
+        "import json, sys; from rag_bm25.analysis import Analyzer; "
+        "from rag_bm25.analysis.contract import AnalyzerContract, contract_of, stored_analyzer; "
         "analyzer = Analyzer(stored_analyzer(AnalyzerContract(json.load(sys.stdin), {}))); "
         "print(json.dumps([analyzer('Häuser der Städte'), contract_of(analyzer).probes]))"
     )

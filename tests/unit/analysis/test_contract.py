@@ -6,16 +6,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rag_bm25.analysis import (
-    Analyzer,
-    AnalyzerConfig,
+from rag_bm25.analysis import Analyzer, AnalyzerConfig
+from rag_bm25.analysis.contract import (
+    PROBES,
     AnalyzerContract,
     contract_of,
     differences,
     require_analyzer,
     stored_analyzer,
 )
-from rag_bm25.analysis.contract import PROBES
 from rag_bm25.errors import ConfigMismatchError, FormatError, ParameterError
 
 if TYPE_CHECKING:

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_bm25 import InputError
-from rag_bm25.evaluation import PairedTest, holm, paired_test, randomisation_p_value
+from rag_bm25.evaluation import holm, paired_test
+from rag_bm25.evaluation.comparison import PairedTest, randomisation_p_value
 
 values = st.sampled_from([0.0, 0.1, 0.3, 0.5, 0.9, 1.0])
 differences = st.lists(st.sampled_from([-0.9, -0.5, -0.1, 0.0, 0.1, 0.2, 0.5]), max_size=10)

@@ -9,18 +9,8 @@ import pytest
 from support.memory_store import MemoryStore
 
 from rag_bm25 import BM25Index, FieldWeight, IndexConfig, InputError, MissingExtraError, ParameterError, Progress
-from rag_bm25.evaluation import (
-    BeirDataset,
-    add_corpus,
-    evaluate,
-    evaluate_each,
-    load_beir,
-    mean_length,
-    measure,
-    measure_queries,
-    search_queries,
-    write_run,
-)
+from rag_bm25.evaluation import BeirDataset, evaluate, evaluate_each, load_beir, measure, measure_queries
+from rag_bm25.evaluation.running import add_corpus, mean_length, search_queries, write_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from support.reference import split
 
-from rag_bm25.analysis import AnalyzerConfig, contract_of
+from rag_bm25.analysis import AnalyzerConfig
+from rag_bm25.analysis.contract import contract_of
 from rag_bm25.errors import ConfigMismatchError, FormatError, ParameterError
 from rag_bm25.index.config import IndexConfig
 from rag_bm25.index.stored_config import config_from_dict, config_to_dict, dense_field_of, require_same

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from rag_bm25 import BM25Index, IndexConfig, IndexNotFoundError, InputError, StoreError
+from rag_bm25 import AsyncBM25Index, BM25Index, IndexConfig, IndexNotFoundError, InputError, StoreError
 from rag_bm25.index.coroutines import PAGE, iterate_in_thread
 
 if TYPE_CHECKING:
@@ -80,61 +80,57 @@ class TestTheyAreTheirMethods:
         ]
 
     def test_every_method_has_one(self) -> None:
-        names = self.public()
-        twins = {name for name in names if f"a{name}" in names}
-        assert twins | {f"a{name}" for name in twins} == set(names)
+        assert {name for name in vars(AsyncBM25Index) if not name.startswith("_")} == {*self.public()}
 
     def test_with_its_parameters_and_its_documentation(self) -> None:
         for name in self.public():
-            twin = inspect.getattr_static(BM25Index, f"a{name}", None)
-            if twin is None or name == "chunks":
-                continue
-            method = getattr(BM25Index, name)
-            coroutine = getattr(BM25Index, f"a{name}")
-            assert inspect.iscoroutinefunction(coroutine), name
+            method, coroutine = getattr(BM25Index, name), getattr(AsyncBM25Index, name)
+            assert inspect.iscoroutinefunction(coroutine) or name == "chunks", name
             assert inspect.signature(coroutine) == inspect.signature(method)
             assert coroutine.__doc__ == method.__doc__
-            assert (coroutine.__name__, coroutine.__qualname__) == (f"a{name}", f"BM25Index.a{name}")
+            assert (coroutine.__name__, coroutine.__qualname__) == (name, f"AsyncBM25Index.{name}")
 
     def test_with_its_results(self, filled: BM25Index) -> None:
+        awaited = AsyncBM25Index(filled)
+
         async def ask() -> None:
-            assert await filled.asearch("apple", 1) == filled.search("apple", 1)
-            assert await filled.asearch_batch(["pie", "split"]) == filled.search_batch(["pie", "split"])
-            assert await filled.aget(["b"]) == filled.get(["b"])
-            assert [chunk.id async for chunk in filled.achunks(filter={"n": {"$gt": 0}})] == ["b", "c"]
-            assert await filled.aexplain("apple", "a") == filled.explain("apple", "a")
-            assert (await filled.averify()).ok
-            assert await filled.aadd(["fig"], ids=["d"]) == ["d"]
-            assert await filled.adelete(["a", "b"]) == 2
+            assert await awaited.search("apple", 1) == filled.search("apple", 1)
+            assert await awaited.search_batch(["pie", "split"]) == filled.search_batch(["pie", "split"])
+            assert await awaited.get(["b"]) == filled.get(["b"])
+            assert [chunk.id async for chunk in awaited.chunks(filter={"n": {"$gt": 0}})] == ["b", "c"]
+            assert await awaited.explain("apple", "a") == filled.explain("apple", "a")
+            assert (await awaited.verify()).ok
+            assert await awaited.add(["fig"], ids=["d"]) == ["d"]
+            assert await awaited.delete(["a", "b"]) == 2
             assert {chunk.id for chunk in filled.chunks()} == {"c", "d"}
 
         run(ask())
 
     def test_with_its_errors(self, filled: BM25Index) -> None:
         for coroutine, error in (
-            (filled.asearch(7), InputError),  # type: ignore[arg-type]
-            (filled.aadd("apple"), InputError),
-            (BM25Index.aopen(":memory:", "docs"), IndexNotFoundError),
+            (AsyncBM25Index(filled).search(7), InputError),  # type: ignore[arg-type]
+            (AsyncBM25Index(filled).add("apple"), InputError),
+            (AsyncBM25Index.open(":memory:", "docs"), IndexNotFoundError),
         ):
             with pytest.raises(error):
                 run(coroutine)
 
     def test_opened_and_closed(self, config: IndexConfig) -> None:
-        async def use() -> BM25Index:
-            async with await BM25Index.aopen(":memory:", "docs", config=config) as index:
-                await index.aadd(["apple"])
-                assert len(await index.asearch("apple")) == 1
-            await index.aclose()
+        async def use() -> AsyncBM25Index:
+            async with await AsyncBM25Index.open(":memory:", "docs", config=config) as index:
+                await index.add(["apple"])
+                assert len(await index.search("apple")) == 1
+            await index.close()
             return index
 
         index = run(use())
-        for call in (lambda: index.asearch("apple"), lambda: index.aadd(["fig"])):
+        for call in (lambda: index.search("apple"), lambda: index.add(["fig"])):
             with pytest.raises(StoreError, match="is closed"):
                 run(call())
 
     def test_in_several_loops(self, filled: BM25Index) -> None:
         for number in range(3):
-            run(filled.aadd([f"fig {number}"]))
+            run(AsyncBM25Index(filled).add([f"fig {number}"]))
         assert len(filled.search("fig")) == 3
 
     def test_in_the_context_of_the_caller(self, index: BM25Index) -> None:
@@ -147,7 +143,7 @@ class TestTheyAreTheirMethods:
 
         async def add(of: BM25Index) -> None:
             user.set("me")
-            await of.aadd(["apple"], embeddings=embedder)
+            await AsyncBM25Index(of).add(["apple"], embeddings=embedder)
 
         dense = BM25Index.open(":memory:", "docs", config=IndexConfig(chunk_size=4, dense_dim=2))
         with pytest.raises(RuntimeError, match="raised StopIteration"):  # a future that had it would never be done
@@ -159,20 +155,20 @@ class TestTheLoopGoesOn:
     @pytest.mark.parametrize(
         ("method", "ask"),
         [
-            ("search", lambda index: index.asearch("apple")),
-            ("search", lambda index: index.asearch_batch(["apple", "pie"])),
-            ("get_chunks", lambda index: index.aget(["a"])),
-            ("scan_chunks", lambda index: anext(index.achunks())),
-            ("insert_chunks", lambda index: index.aadd(["fig"])),
-            ("delete_chunks", lambda index: index.adelete(["a"])),
-            ("scan_chunks", lambda index: index.averify()),
+            ("search", lambda index: index.search("apple")),
+            ("search", lambda index: index.search_batch(["apple", "pie"])),
+            ("get_chunks", lambda index: index.get(["a"])),
+            ("scan_chunks", lambda index: anext(index.chunks())),
+            ("insert_chunks", lambda index: index.add(["fig"])),
+            ("delete_chunks", lambda index: index.delete(["a"])),
+            ("scan_chunks", lambda index: index.verify()),
         ],
     )
     def test_while_the_store_blocks(
-        self, filled: BM25Index, store: MemoryStore, method: str, ask: Callable[[BM25Index], Awaitable[object]]
+        self, filled: BM25Index, store: MemoryStore, method: str, ask: Callable[[AsyncBM25Index], Awaitable[object]]
     ) -> None:
         async def wait(gate: Gate) -> None:
-            task = asyncio.ensure_future(ask(filled))
+            task = asyncio.ensure_future(ask(AsyncBM25Index(filled)))
             await gate.await_arrival()
             assert not task.done()
             gate.opened.set()
@@ -184,9 +180,9 @@ class TestTheLoopGoesOn:
 
     def test_while_more_writers_wait_than_the_loop_has_threads(self, filled: BM25Index, store: MemoryStore) -> None:
         async def wait(gate: Gate) -> int:
-            writes = [asyncio.ensure_future(filled.aadd([f"fig {n}"])) for n in range(100)]
+            writes = [asyncio.ensure_future(AsyncBM25Index(filled).add([f"fig {n}"])) for n in range(100)]
             await gate.await_arrival()
-            found = await filled.asearch("apple")  # in a thread that no writer has
+            found = await AsyncBM25Index(filled).search("apple")  # in a thread that no writer has
             assert not any(write.done() for write in writes)
             gate.opened.set()
             await asyncio.gather(*writes)
@@ -220,8 +216,8 @@ class TestCancelled:
         """And closing waits for it, also where nobody else does."""
 
         async def cancel(gate: Gate) -> None:
-            async with filled:
-                task = asyncio.ensure_future(filled.aadd(["fig", "grape"]))
+            async with AsyncBM25Index(filled) as awaited:
+                task = asyncio.ensure_future(awaited.add(["fig", "grape"]))
                 await gate.await_arrival()
                 task.cancel()
                 with pytest.raises(asyncio.CancelledError):
@@ -237,9 +233,9 @@ class TestCancelled:
 
     def test_a_write_that_waits_is_dropped(self, filled: BM25Index, store: MemoryStore) -> None:
         async def cancel(gate: Gate) -> None:
-            first = asyncio.ensure_future(filled.aadd(["fig"]))
+            first = asyncio.ensure_future(AsyncBM25Index(filled).add(["fig"]))
             await gate.await_arrival()
-            second = asyncio.ensure_future(filled.aadd(["grape"]))
+            second = asyncio.ensure_future(AsyncBM25Index(filled).add(["grape"]))
             await asyncio.sleep(0)
             second.cancel()
             with pytest.raises(asyncio.CancelledError):
@@ -254,9 +250,9 @@ class TestCancelled:
     def test_a_search_leaves_the_index_usable(self, filled: BM25Index, store: MemoryStore) -> None:
         async def cancel(gate: Gate) -> None:
             with pytest.raises(asyncio.TimeoutError):
-                await asyncio.wait_for(filled.asearch("apple"), 0.01)
+                await asyncio.wait_for(AsyncBM25Index(filled).search("apple"), 0.01)
             gate.opened.set()
-            assert len(await filled.asearch("apple")) == 2
+            assert len(await AsyncBM25Index(filled).search("apple")) == 2
 
         with stopping_at(store, "search") as gate:
             run(cancel(gate))
@@ -265,7 +261,7 @@ class TestCancelled:
 def test_an_index_that_nobody_holds_is_collected(config: IndexConfig) -> None:
     """Its thread does not keep it, and ends."""
     index = BM25Index.open(":memory:", "docs", config=config)
-    run(index.aadd(["apple"]))
+    run(AsyncBM25Index(index).add(["apple"]))
     (thread,) = index._write_thread._executor._threads
     gone = weakref.ref(index)
     del index
@@ -277,7 +273,7 @@ def test_an_index_that_nobody_holds_is_collected(config: IndexConfig) -> None:
 
 def test_a_forked_child_has_no_such_thread(filled: BM25Index, monkeypatch: pytest.MonkeyPatch) -> None:
     """What it submitted there would wait for ever; stores refuse what it asks."""
-    run(filled.aadd(["fig"]))
+    run(AsyncBM25Index(filled).add(["fig"]))
     threads: list[str] = []
     real = os.getpid()
     monkeypatch.setattr("os.getpid", lambda: real + 1)

@@ -34,7 +34,7 @@ def bare(filled: BM25Index, reopened: Callable[..., BM25Index]) -> BM25Index:
         lambda index: index.chunk_terms("2"),
         lambda index: index.more_like_this("1"),
         lambda index: index.verify(vectors=False),
-        lambda index: index.damage,
+        lambda index: index.problems,
     ],
 )
 def test_reading_needs_no_analyzer(bare: BM25Index, filled: BM25Index, read: Callable[[BM25Index], Any]) -> None:
@@ -60,7 +60,7 @@ def test_an_index_is_copied_without_it(filled: BM25Index, store: MemoryStore) ->
     [
         lambda index: index.search("apple"),
         lambda index: index.explain("apple", "1"),
-        lambda index: index.why_nothing("apple"),
+        lambda index: index.diagnose("apple"),
         lambda index: index.highlight("apple", "an apple"),
         lambda index: index.encode_queries(["apple"]),
         lambda index: index.encode_documents(["apple"]),

@@ -115,7 +115,7 @@ READS: dict[str, Callable[[BM25Index], object]] = {
     "documents": lambda index: index.encode_documents(["apple pie"]),
     "get": lambda index: index.get(["a"]),
     "stats": lambda index: index.stats().num_chunks,
-    "damage": lambda index: index.damage,
+    "problems": lambda index: index.problems,
     "repr": repr,
 }
 WRITING = ["get_chunks", "insert_log", "insert_chunks", "delete_chunks"]

@@ -90,7 +90,7 @@ def test_index_that_does_not_exist_is_not_found(
 ) -> None:
     with pytest.raises(IndexNotFoundError) as caught:
         BM25Index.from_store(store, **{"config": config, **options})
-    assert str(caught.value) == "there is no index in memory; to create it, pass config=IndexConfig(chunk_size=...)"
+    assert str(caught.value) == "index not found in memory. To create it, pass config=IndexConfig(chunk_size=...)"
     assert writes(store) == []
     assert store.closed
 

@@ -40,7 +40,7 @@ def test_it_counts_the_chunks_that_it_finds(writer: tuple[FaultyStore, BM25Index
     counted = reader._live.view.statistics.of().contribution()
     df = dict(zip(counted.ids.tolist(), counted.df.tolist(), strict=True))
     assert recount(newest.values()) == {"": Count(counted.num_chunks, counted.total_length, df)}
-    assert reader.damage == []
+    assert reader.problems == []
     assert store.collections.log == log
     next_writer = BM25Index.from_store(store.reopen(), config=config)
     assert figures(next_writer) == figures(reader)
@@ -68,7 +68,7 @@ def test_it_takes_what_the_writer_makes_of_them(
     for number in range(5):
         index.add([f"apple {number}", f"fig {number}"], ids=["a", "f"])
         assert figures(reader) == figures(index)
-    assert reader.damage == []
+    assert reader.problems == []
     assert reader.verify().ok
 
 

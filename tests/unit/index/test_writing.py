@@ -11,7 +11,8 @@ from support.memory_store import MemoryStore
 from support.reference import split
 from support.writes import writes
 
-from rag_bm25 import AddReport, BM25Index, Chunk, FieldWeight, IndexConfig, Progress
+from rag_bm25 import BM25Index, Chunk, FieldWeight, IndexConfig, Progress
+from rag_bm25.documents.chunks import AddReport
 from rag_bm25.errors import (
     InputError,
     ParameterError,

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 from support.files import ids, write
 
-from rag_bm25.ingestion import SUFFIXES, find_files, ingest, needs_package, opening
+from rag_bm25.ingestion import find_files, ingest, opening
+from rag_bm25.ingestion.files import SUFFIXES, needs_package
 from rag_bm25.ingestion.formats.worker import answer
 
 if TYPE_CHECKING:

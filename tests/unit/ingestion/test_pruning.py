@@ -15,7 +15,7 @@ from rag_bm25.ingestion import find_files, ingest
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from rag_bm25.ingestion import IngestReport
+    from rag_bm25.ingestion.ingesting import IngestReport
 
 
 def prune(index: BM25Index, *paths: Path, **options: Any) -> IngestReport:

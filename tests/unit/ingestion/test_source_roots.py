@@ -15,6 +15,7 @@ from rag_bm25.index.maintenance.copying import copy_index
 from rag_bm25.ingestion.files import find_files
 from rag_bm25.ingestion.ingesting import IngestReport, ingest
 from rag_bm25.ingestion.reindexing import reindex
+from rag_bm25.ingestion.source_roots import read_source_roots, set_source_roots
 from rag_bm25.statistics.log import source_roots as module
 from rag_bm25.statistics.log.source_roots import SourceRoot
 
@@ -53,7 +54,7 @@ def texts(index: BM25Index) -> dict[str, str]:
 
 
 def roots(index: BM25Index, namespace: str = "") -> dict[str, str]:
-    return {root.name: root.path for root in index.source_roots(namespace=namespace)}
+    return {root.name: root.path for root in read_source_roots(index, namespace=namespace)}
 
 
 @pytest.fixture
@@ -374,7 +375,7 @@ def test_the_first_of_two_processes_has_the_name(twins: list[Path]) -> None:
 def test_a_name_that_is_taken_again_and_again_is_an_error(
     twins: list[Path], index: BM25Index, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(index, "remember_source_roots", lambda *_, **__: [])
+    monkeypatch.setattr("rag_bm25.ingestion.ingesting.set_source_roots", lambda *_, **__: [])
     with pytest.raises(StoreError, match="other processes named folders 10 times meanwhile"):
         run(index, twins[0])
 
@@ -384,7 +385,7 @@ def test_many_roots_take_few_rows(
 ) -> None:
     monkeypatch.setattr(module, "PACKED_CHARACTERS", 300)
     for n in range(30):
-        index.remember_source_roots([SourceRoot(f"文{n}", f"/docs/{n}")], namespace="n" if n % 2 else "")
+        set_source_roots(index, [SourceRoot(f"文{n}", f"/docs/{n}")], namespace="n" if n % 2 else "")
     rows = [row for row in store.collections.log.values() if row.kind == "root"]
     assert len({row.key.split(":")[1] for row in rows}) <= module.FOLD_ABOVE
     assert max(int(row.key.split(":")[3]) for row in rows) > 1
@@ -395,23 +396,23 @@ def test_many_roots_take_few_rows(
 
 
 def test_of_two_moves_of_one_root_the_first_counts(index: BM25Index, store: MemoryStore) -> None:
-    [root] = index.remember_source_roots([SourceRoot("docs", "/a")])
-    assert [moved.path for moved in index.remember_source_roots([replace(root, path="/b")])] == ["/b"]
+    [root] = set_source_roots(index, [SourceRoot("docs", "/a")])
+    assert [moved.path for moved in set_source_roots(index, [replace(root, path="/b")])] == ["/b"]
     stored = set(store.collections.log)
     for late in (replace(root, path="/c"), SourceRoot("docs", "/d")):
-        assert [moved.path for moved in index.remember_source_roots([late])] == ["/b"]
+        assert [moved.path for moved in set_source_roots(index, [late])] == ["/b"]
     assert set(store.collections.log) == stored
 
 
 def test_a_claim_that_its_writer_could_not_withdraw_does_not_count(index: BM25Index, store: MemoryStore) -> None:
-    index.remember_source_roots([SourceRoot("docs", "/a")])
+    set_source_roots(index, [SourceRoot("docs", "/a")])
     later = index._live.log.new_batch()
     store.insert_log(module.RootRow.encode(later, [module._Claim("", "docs", "/b", True, later, "")]))
     assert roots(index) == {"docs": "/a"}
 
 
 def test_reading_goes_on_while_roots_are_folded(index: BM25Index, store: MemoryStore) -> None:
-    [root] = index.remember_source_roots([SourceRoot("docs", "/a")])
+    [root] = set_source_roots(index, [SourceRoot("docs", "/a")])
     reader = BM25Index.from_store(store.reopen(), config=CONFIG, read_only=True)
     other: MemoryStore = reader._store  # type: ignore[assignment]
 
@@ -421,7 +422,7 @@ def test_reading_goes_on_while_roots_are_folded(index: BM25Index, store: MemoryS
             module._replace(store, list(store.collections.log), module._read(store)[1], index._live.log.new_batch)
 
     other.on_call = fold
-    assert reader.source_roots() == [root]
+    assert read_source_roots(reader) == [root]
 
 
 def test_repair_keeps_the_roots(small: Path, index: BM25Index) -> None:
@@ -433,11 +434,11 @@ def test_repair_keeps_the_roots(small: Path, index: BM25Index) -> None:
 @pytest.mark.parametrize("packed", ["", "[]", "{", "[1]", '[["", "a"]]', '[["", "a", 5, true, "1", ""]]'])
 def test_damaged_roots_are_told_and_repaired(small: Path, index: BM25Index, store: MemoryStore, packed: str) -> None:
     run(index, small)
-    index.remember_source_roots([SourceRoot("sound", "/a")])
+    set_source_roots(index, [SourceRoot("sound", "/a")])
     [key] = [key for key, row in store.collections.log.items() if "small" in row.packed and row.kind == "root"]
     store.collections.log[key] = replace(store.collections.log[key], packed=packed)
     with pytest.raises(FormatError, match=f"its log row '{key}' holds no source roots. Run repair"):
-        index.source_roots()
+        read_source_roots(index)
     store.collections.log["root:nonsense"] = replace(store.collections.log[key], key="root:nonsense")
     index.repair()
     assert roots(index) == {"sound": "/a"}
@@ -448,14 +449,14 @@ def test_a_copy_has_the_roots(small: Path, index: BM25Index, store: MemoryStore)
     run(index, small)
     target = MemoryStore()
     copy_index(store, target)
-    assert BM25Index.from_store(target, config=CONFIG).source_roots() == index.source_roots()
+    assert read_source_roots(BM25Index.from_store(target, config=CONFIG)) == read_source_roots(index)
 
 
 def test_an_index_with_other_parameters_has_the_roots(twins: list[Path], index: BM25Index) -> None:
     for path in twins:
         run(index, path)
     target = BM25Index.from_store(Another(), config=replace(CONFIG, k1=1.2))
-    target.remember_source_roots([SourceRoot("docs", "/elsewhere/docs")])
+    set_source_roots(target, [SourceRoot("docs", "/elsewhere/docs")])
     for _ in range(2):
         reindex(index, target)
         assert roots(target) == roots(index)

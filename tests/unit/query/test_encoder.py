@@ -9,16 +9,16 @@ from support.strategies import corpora, query_weightings, texts
 from rag_bm25.documents.encoder import DocumentEncoder
 from rag_bm25.query.encoder import QueryEncoder
 from rag_bm25.query.terms import QueryTerm, TermSource
-from rag_bm25.statistics.corpus import Contribution, CorpusStatistics
+from rag_bm25.statistics.corpus import Contribution, CorpusCounts
 from rag_bm25.vectors.sparse import EMPTY
 from rag_bm25.vectors.terms import BIGRAM_MARK, TermIds, term_id
 from rag_bm25.weighting.document import DocumentWeighting
 from rag_bm25.weighting.query import DEFAULT_WEIGHTING, QueryWeighting
 
 
-def counted(chunks: dict[str, str]) -> CorpusStatistics:
+def counted(chunks: dict[str, str]) -> CorpusCounts:
     encoded = DocumentEncoder(str.split, DocumentWeighting(4), "terms").encode(list(chunks.values()))
-    statistics = CorpusStatistics()
+    statistics = CorpusCounts()
     statistics.add(Contribution.of(encoded.vectors, encoded.lengths.tolist()))
     return statistics
 
@@ -79,7 +79,7 @@ def test_bigrams_are_boosted_by_the_weight_of_their_channel() -> None:
     made = QueryEncoder(
         lambda _: tokens, QueryWeighting(idf="lucene", bigram_weight=0.25).over(DEFAULT_WEIGHTING), TermIds()
     )
-    corpus = CorpusStatistics()
+    corpus = CorpusCounts()
     ids = sorted(map(term_id, tokens[:2]))
     corpus.add(Contribution(4, 9, np.array(ids, np.uint32), np.array([1, 1])))
     terms = made.terms("合同法", corpus)

@@ -16,7 +16,7 @@ from rag_bm25.query.encoder import QueryEncoder
 from rag_bm25.query.expansion import MAX_COMPLETIONS, Expander
 from rag_bm25.query.lookup import TermLookup
 from rag_bm25.query.synonyms import SynonymTable
-from rag_bm25.statistics.corpus import Contribution, CorpusStatistics
+from rag_bm25.statistics.corpus import Contribution, CorpusCounts
 from rag_bm25.vectors.sparse import SparseVector
 from rag_bm25.vectors.terms import TermIds, is_bigram
 from rag_bm25.weighting.document import DocumentWeighting
@@ -44,7 +44,7 @@ def weigh(
     **expansion: Any,
 ) -> QueryTerms:
     encoded = DocumentEncoder(analyzer, DocumentWeighting(4), "terms").encode(chunks)
-    statistics = CorpusStatistics()
+    statistics = CorpusCounts()
     statistics.add(Contribution.of(encoded.vectors, encoded.lengths.tolist()))
     lookup = TermLookup().plus(list(dict.fromkeys(token for chunk in chunks for token in analyzer(chunk))))
     rules = Synonyms.parse(synonyms)

@@ -18,7 +18,7 @@ from rag_bm25.query.encoder import QueryEncoder
 from rag_bm25.query.evidence import Evidence, FeedbackChunk
 from rag_bm25.query.learning import apply_feedback, expand
 from rag_bm25.query.terms import QueryTerm, TermSource
-from rag_bm25.statistics.corpus import Contribution, CorpusStatistics
+from rag_bm25.statistics.corpus import Contribution, CorpusCounts
 from rag_bm25.vectors.terms import BIGRAM_MARK, TermIds
 from rag_bm25.weighting.document import DocumentWeighting
 from rag_bm25.weighting.query import DEFAULT_WEIGHTING, QueryWeighting
@@ -41,7 +41,7 @@ class World:
         encoded = encoder.encode(list(chunks.values()))
         self.tokens = {id_: text.split() for id_, text in chunks.items()}
         self.vectors = dict(zip(chunks, encoded.vectors, strict=True))
-        self.statistics = CorpusStatistics()
+        self.statistics = CorpusCounts()
         self.statistics.add(Contribution.of(encoded.vectors, encoded.lengths.tolist()))
         self.encoder = QueryEncoder(reference.split, QueryWeighting(idf=idf, k3=k3).over(DEFAULT_WEIGHTING), TermIds())
         self.names = {TermIds()[token]: token for tokens in self.tokens.values() for token in tokens}

@@ -169,7 +169,7 @@ def test_statistics_are_those_of_the_index(asker: Any, index: BM25Index) -> None
     everything = asker.get(f"{API}/statistics").json()
     assert everything["index"]["num_chunks"] == 5
     assert everything["index"]["name"] == "docs"
-    assert everything["damage"] == []
+    assert everything["problems"] == []
     assert asker.get(f"{API}/statistics", namespace="tenant").json()["index"]["num_chunks"] == 1
     (term,) = asker.get(f"{API}/statistics/terms", terms="notice").json()["terms"]
     assert (term["df"], term["num_chunks"]) == (2, 4)

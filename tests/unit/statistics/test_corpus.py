@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from support.reference import average_idf
 
 from rag_bm25.statistics import count_table
-from rag_bm25.statistics.corpus import Contribution, CorpusStatistics, NamespaceStatistics
+from rag_bm25.statistics.corpus import Contribution, CorpusCounts, CountsByNamespace
 from rag_bm25.statistics.count_table import END, Counts, CountTable, _Level
 from rag_bm25.vectors.sparse import SparseVector
 
@@ -46,7 +46,7 @@ def ids_of(*ids: int) -> np.ndarray[tuple[int], np.dtype[np.uint32]]:
     return np.array(ids, np.uint32)
 
 
-def histograms(statistics: CorpusStatistics) -> tuple[dict[int, int], ...]:
+def histograms(statistics: CorpusCounts) -> tuple[dict[int, int], ...]:
     return tuple(dict(zip(dfs.tolist(), terms.tolist(), strict=True)) for dfs, terms in statistics.histograms)
 
 
@@ -87,7 +87,7 @@ def test_nothing_contributes_nothing() -> None:
     assert shown(Contribution()) == shown(Contribution.of([], [])) == (0, 0, {})
 
 
-# CorpusStatistics
+# CorpusCounts
 
 
 @given(st.lists(chunks, max_size=8), st.data())
@@ -95,7 +95,7 @@ def test_statistics_after_adds_and_removals_are_those_of_what_is_left(
     some: list[tuple[frozenset[int], int]], data: st.DataObject
 ) -> None:
     removed = data.draw(st.lists(st.sampled_from(some), unique=True) if some else st.just([]))
-    statistics = CorpusStatistics()
+    statistics = CorpusCounts()
     for chunk in some:
         statistics.add(contribution(chunk).marked(EvenIds()))
     for chunk in removed:
@@ -107,7 +107,7 @@ def test_statistics_after_adds_and_removals_are_those_of_what_is_left(
     words, bigrams = ([count for id_, count in df.items() if id_ % 2 == rest] for rest in (1, 0))
     assert histograms(statistics) == (Counter(words), Counter(bigrams))
     assert statistics.num_terms == len(df)
-    stats = statistics.collection_stats
+    stats = statistics.idf_inputs
     assert stats.average_idf == pytest.approx(average_idf(words, len(left)), abs=1e-12)
     assert stats.average_bigram_idf == pytest.approx(average_idf(bigrams, len(left)), abs=1e-12)
     assert total.is_bigram is not None
@@ -116,7 +116,7 @@ def test_statistics_after_adds_and_removals_are_those_of_what_is_left(
 
 def test_term_that_is_found_to_be_a_bigram_moves_to_the_other_channel() -> None:
     """Two writers may have given one id to a word and a bigram."""
-    statistics = CorpusStatistics()
+    statistics = CorpusCounts()
     statistics.add(contribution((frozenset({1, 2}), 1), (frozenset({2}), 1)))
     assert histograms(statistics) == ({1: 1, 2: 1}, {})
     statistics.add(one(2).marked(EvenIds()))
@@ -137,9 +137,9 @@ def test_sum_has_marks_where_all_of_its_parts_have_them() -> None:
 
 
 def test_new_statistics_are_empty() -> None:
-    statistics = CorpusStatistics()
+    statistics = CorpusCounts()
     assert (statistics.num_chunks, statistics.total_length, statistics.num_terms) == (0, 0, 0)
-    assert (statistics.mean_length, statistics.collection_stats.average_idf, histograms(statistics)) == (
+    assert (statistics.mean_length, statistics.idf_inputs.average_idf, histograms(statistics)) == (
         0.0,
         0.0,
         ({}, {}),
@@ -148,35 +148,35 @@ def test_new_statistics_are_empty() -> None:
 
 
 def test_mean_length_is_total_by_chunks() -> None:
-    statistics = CorpusStatistics()
+    statistics = CorpusCounts()
     statistics.add(contribution((frozenset({1}), 3), (frozenset({1}), 4)))
     assert statistics.mean_length == 3.5
 
 
 def test_figures_change_with_the_corpus() -> None:
-    statistics = CorpusStatistics()
+    statistics = CorpusCounts()
     statistics.add(one(1))
-    before = statistics.collection_stats
+    before = statistics.idf_inputs
     statistics.add(one(2))
     assert before.num_chunks == 1
-    assert statistics.collection_stats.num_chunks == 2
-    assert statistics.collection_stats.average_idf != before.average_idf
+    assert statistics.idf_inputs.num_chunks == 2
+    assert statistics.idf_inputs.average_idf != before.average_idf
 
 
 def test_figures_are_computed_once_after_a_change() -> None:
-    statistics = CorpusStatistics()
+    statistics = CorpusCounts()
     statistics.add(one(1))
-    assert statistics.collection_stats is statistics.collection_stats
+    assert statistics.idf_inputs is statistics.idf_inputs
 
 
 def test_df_keeps_the_order_of_the_question() -> None:
-    statistics = CorpusStatistics()
+    statistics = CorpusCounts()
     statistics.add(contribution((frozenset({2, 9}), 1), (frozenset({9}), 1)))
     assert statistics.df(ids_of(9, 5, 2)).tolist() == [2, 0, 1]
 
 
 def test_df_of_no_terms_is_empty() -> None:
-    assert CorpusStatistics().df(ids_of()).tolist() == []
+    assert CorpusCounts().df(ids_of()).tolist() == []
 
 
 @pytest.mark.parametrize(
@@ -184,10 +184,10 @@ def test_df_of_no_terms_is_empty() -> None:
     [Contribution(1, 1, ids_of(7), np.array([5])), Contribution(-1, -1, ids_of(7), np.array([2])), -one(7, 8)],
 )
 def test_damaged_statistics_still_give_possible_figures(damage: Contribution) -> None:
-    statistics = CorpusStatistics()
+    statistics = CorpusCounts()
     statistics.add(damage)
     df = statistics.df(ids_of(7))
-    figures = statistics.collection_stats
+    figures = statistics.idf_inputs
     assert 0 <= df[0] <= figures.num_chunks
     assert np.isfinite(figures.average_idf)
 
@@ -254,7 +254,7 @@ def test_table_copies_a_count_a_logarithmic_number_of_times(monkeypatch: pytest.
 
 
 def test_namespaces_are_counted_apart_and_together() -> None:
-    statistics = NamespaceStatistics()
+    statistics = CountsByNamespace()
     statistics.add("a", one(1, 2, length=5))
     statistics.add("b", one(2, 3, length=7))
     statistics.add("a", one(2, length=1))
@@ -265,14 +265,14 @@ def test_namespaces_are_counted_apart_and_together() -> None:
 
 
 def test_single_namespace_is_the_whole_and_kept_once() -> None:
-    statistics = NamespaceStatistics()
+    statistics = CountsByNamespace()
     statistics.add("a", one(1))
     assert statistics.whole is statistics.of_one("a")
     assert statistics.of(["a"]) is statistics.whole
 
 
 def test_second_namespace_leaves_the_first_as_it_was() -> None:
-    statistics = NamespaceStatistics()
+    statistics = CountsByNamespace()
     statistics.add("a", one(1))
     statistics.add("b", one(1))
     assert shown(statistics.of_one("a").contribution()) == (1, 1, {1: 1})
@@ -280,7 +280,7 @@ def test_second_namespace_leaves_the_first_as_it_was() -> None:
 
 
 def test_some_namespaces_are_summed() -> None:
-    statistics = NamespaceStatistics()
+    statistics = CountsByNamespace()
     for name in "abc":
         statistics.add(name, one(1, length=2))
     assert shown(statistics.of(["a", "c"]).contribution()) == (2, 4, {1: 2})
@@ -290,7 +290,7 @@ def test_some_namespaces_are_summed() -> None:
 
 
 def test_some_namespaces_are_summed_once_after_a_change() -> None:
-    statistics = NamespaceStatistics()
+    statistics = CountsByNamespace()
     for name in "abcd":
         statistics.add(name, one(1, length=2))
     summed = statistics.of(["a", "c"])
@@ -301,7 +301,7 @@ def test_some_namespaces_are_summed_once_after_a_change() -> None:
 
 
 def test_few_sums_are_kept() -> None:
-    statistics = NamespaceStatistics()
+    statistics = CountsByNamespace()
     for name in "abcdef":
         statistics.add(name, one(1))
     sums = [statistics.of(["a", name]) for name in "bcdef"]
@@ -312,21 +312,21 @@ def test_few_sums_are_kept() -> None:
 
 
 def test_namespace_named_twice_counts_once() -> None:
-    statistics = NamespaceStatistics()
+    statistics = CountsByNamespace()
     for name in "abc":
         statistics.add(name, one(1))
     assert statistics.of(["a", "a"]).num_chunks == 1
 
 
 def test_unknown_namespace_is_empty() -> None:
-    statistics = NamespaceStatistics()
+    statistics = CountsByNamespace()
     assert statistics.of(["x"]).num_chunks == statistics.of_one("x").num_chunks == 0
     statistics.add("a", one(1))
     assert statistics.of(["x"]).num_chunks == statistics.of_one("x").num_chunks == 0
 
 
 def test_emptied_namespace_is_still_listed() -> None:
-    statistics = NamespaceStatistics()
+    statistics = CountsByNamespace()
     statistics.add("a", one(1))
     statistics.add("a", -one(1))
     assert statistics.namespaces == ["a"]

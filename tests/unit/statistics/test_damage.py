@@ -51,7 +51,7 @@ def delete_a_row_of_the_first_terms(store: MemoryStore) -> None:
 def assert_mended(filled: BM25Index, reopened: Reopened) -> None:
     reopened(repair=True).close()
     index = reopened()
-    assert index.damage == []
+    assert index.problems == []
     assert index.verify().differences == []
     assert index.search("apple fig", namespace=None) == filled.search("apple fig", namespace=None)
     index.add(["mango"], ids=["new"])
@@ -59,7 +59,7 @@ def assert_mended(filled: BM25Index, reopened: Reopened) -> None:
 
 
 def test_sound_index_has_no_damage(filled: BM25Index, reopened: Reopened, caplog: pytest.LogCaptureFixture) -> None:
-    assert (filled.damage, reopened().damage, reopened(read_only=True).damage) == ([], [], [])
+    assert (filled.problems, reopened().problems, reopened(read_only=True).problems) == ([], [], [])
     assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
 
 
@@ -70,8 +70,8 @@ def test_lost_terms_are_told_when_the_index_is_opened(
     delete_a_row_of_the_first_terms(store)
     told: list[Event] = []
     index = reopened(read_only=read_only, on_event=told.append)
-    assert index.damage == ["terms missing from the vocabulary: 6"]  # a part of an entry does not count
-    assert f"memory is damaged: {index.damage[0]}. {MENDING}" in caplog.messages
+    assert index.problems == ["terms missing from the vocabulary: 6"]  # a part of an entry does not count
+    assert f"memory is damaged: {index.problems[0]}. {MENDING}" in caplog.messages
     assert [(event.name, event.counts) for event in told if event.name == "damage"] == [("damage", {"findings": 1})]
     assert [hit.id for hit in index.search("banana")] == ["2"]
 
@@ -85,7 +85,7 @@ def test_terms_are_not_given_ids_while_some_are_lost(filled: BM25Index, store: M
     assert store.collections.chunks == rows
     report = index.repair()
     assert report.recovered_terms == 5  # four in the other rows of the entry, and one in a text
-    assert index.damage == []
+    assert index.problems == []
     assert_mended(filled, reopened)
 
 
@@ -98,10 +98,10 @@ def test_repair_by_another_process_is_seen(
     delete_a_row_of_the_first_terms(store)
     del store.collections.chunks[next(iter(store.collections.chunks))]
     index = BM25Index.from_store(server.reopen(), config=config, refresh_interval=0)
-    assert index.damage == ["terms missing from the vocabulary: 3", "the statistics count 1 chunks, but 0 are stored"]
+    assert index.problems == ["terms missing from the vocabulary: 3", "the statistics count 1 chunks, but 0 are stored"]
     BM25Index.from_store(server.reopen(), config=config, repair=True)
     assert index.verify().ok
-    assert index.damage == []
+    assert index.problems == []
     index.add(["mango"])
 
 
@@ -114,9 +114,9 @@ def test_loss_that_counts_alone_do_not_show_is_found_by_the_missing_row(
     index.add(["apple pie crust tart"], ids=["2"])
     for _ in range(2):
         store.insert_log(TermsRow.encode(index._live.log.new_batch(), {term: term_id(term) for term in "abc"}))
-    assert reopened().damage == []
+    assert reopened().problems == []
     delete_log(store, lambda key: key.startswith("terms") and key.endswith(":1:2"))
-    assert reopened().damage == ["terms missing from the vocabulary: 4"]
+    assert reopened().problems == ["terms missing from the vocabulary: 4"]
 
 
 def test_terms_that_no_text_explains_are_told_until_a_repair_has_seen_them(
@@ -129,14 +129,14 @@ def test_terms_that_no_text_explains_are_told_until_a_repair_has_seen_them(
     report = filled.repair()
     assert report.nameless_terms == 4
     index = reopened()
-    assert index.damage == []
+    assert index.problems == []
     index.add(["mango"])
     index._live.log.compact(above=0)
     again = reopened()
     again._live.vocabulary()
-    assert again.damage == []
+    assert again.problems == []
     delete_log(store, lambda key: key.startswith("terms"))
-    assert reopened().damage == ["terms missing from the vocabulary: 12"]
+    assert reopened().problems == ["terms missing from the vocabulary: 12"]
 
 
 def test_after_a_repair_terms_without_chunks_are_missed_as_well(
@@ -145,9 +145,9 @@ def test_after_a_repair_terms_without_chunks_are_missed_as_well(
     index.add(["apple pie"], ids=["1"])
     index.delete(["1"])
     index.repair()
-    assert reopened().damage == []
+    assert reopened().problems == []
     delete_log(store, lambda key: key.startswith("terms"))
-    assert reopened().damage == ["terms missing from the vocabulary: 2"]
+    assert reopened().problems == ["terms missing from the vocabulary: 2"]
 
 
 def test_lost_change_is_told(filled: BM25Index, store: MemoryStore, reopened: Reopened) -> None:
@@ -155,7 +155,7 @@ def test_lost_change_is_told(filled: BM25Index, store: MemoryStore, reopened: Re
     [first, *_] = sorted(key for key in store.collections.log if key.startswith("delta"))
     store.delete_log([first])
     index = reopened()
-    assert "changes missing from the statistics: 1" in index.damage
+    assert "changes missing from the statistics: 1" in index.problems
     assert_mended(filled, reopened)
 
 
@@ -166,7 +166,7 @@ def test_lost_head_is_told(filled: BM25Index, store: MemoryStore, reopened: Reop
     filled._live.log.compact(above=0)
     filled.add(["papaya"])
     delete_log(store, lambda key: key.startswith("head"))
-    assert "changes missing from the statistics: 3" in reopened().damage
+    assert "changes missing from the statistics: 3" in reopened().problems
     assert_mended(filled, reopened)
 
 
@@ -202,7 +202,7 @@ def test_lost_heads_after_all_deltas_are_in_runs_are_told(
         filled.add([f"mango {number}"], ids=["mango"])
         filled._live.log.compact(above=0)
     delete_log(store, lambda key: key.startswith(("head", "delta")))
-    assert "the statistics count 0 chunks, but 4 are stored" in reopened().damage
+    assert "the statistics count 0 chunks, but 4 are stored" in reopened().problems
     assert_mended(filled, reopened)
 
 
@@ -212,13 +212,13 @@ def test_lost_deltas_between_two_compactions_are_told(
     """Those that a head covers may go, those after it may not."""
     filled._live.log.compact(above=1)
     delete_log(store, lambda key: key.startswith("delta"))
-    assert reopened().damage == []
+    assert reopened().problems == []
     filled.add(["mango"], ids=["mango"])
     filled.add(["papaya"], ids=["papaya"])
     [first, _] = sorted(key for key in store.collections.log if key.startswith("delta"))
     store.delete_log([first])
     index = reopened()
-    assert "changes missing from the statistics: 1" in index.damage
+    assert "changes missing from the statistics: 1" in index.problems
     assert_mended(filled, reopened)
 
 
@@ -232,7 +232,7 @@ def test_lost_entry_of_merged_terms_is_told(
     merged = {key.split(":")[1] for key in store.collections.log if key.startswith("terms")}
     assert len(merged) == 1
     delete_log(store, lambda key: key.startswith("terms"))
-    assert reopened().damage == [f"terms missing from the vocabulary: {num_terms}"]
+    assert reopened().problems == [f"terms missing from the vocabulary: {num_terms}"]
     assert_mended(filled, reopened)
 
 
@@ -243,7 +243,7 @@ def test_loss_is_told_after_the_rest_was_summed_up(filled: BM25Index, store: Mem
     index._live.log.compact(above=1)
     index.add(["mango"])
     for reader in (index, reopened()):
-        assert "changes missing from the statistics: 1" in reader.damage
+        assert "changes missing from the statistics: 1" in reader.problems
     assert_mended(reopened(repair=True), reopened)
 
 
@@ -251,7 +251,7 @@ def test_counts_below_zero_are_told(filled: BM25Index, store: MemoryStore, reope
     filled.delete(["3"], namespace="x")
     delete_log(store, lambda key: key.startswith("delta") and store.collections.log[key].meta["chunks"] == 1)
     index = reopened()
-    assert "namespaces with counts below zero: 1" in index.damage
+    assert "namespaces with counts below zero: 1" in index.problems
     assert [hit.id for hit in index.search("apple", namespace=None)] == ["1"]
     assert_mended(filled, reopened)
 
@@ -262,9 +262,9 @@ def test_number_of_chunks_that_is_not_that_of_the_rows_is_told(
     pk = next(pk for pk, row in store.collections.chunks.items() if row.id == "2")
     del store.collections.chunks[pk]
     index = reopened()
-    assert index.damage == ["the statistics count 3 chunks, but 2 are stored"]
+    assert index.problems == ["the statistics count 3 chunks, but 2 are stored"]
     index.repair()
-    assert index.damage == []
+    assert index.problems == []
     assert reopened().verify().ok
 
 
@@ -278,7 +278,7 @@ def test_write_under_way_is_no_damage(store: MemoryStore, config: IndexConfig) -
             index.add([f"apple {call}", "banana"], ids=["1", f"new{call}"])
         except StoreError:
             reader = BM25Index.from_store(shared.reopen(), read_only=True, config=config)
-            assert reader.damage == []
+            assert reader.problems == []
         shared.fail_at(None)
 
 
@@ -296,7 +296,7 @@ def test_writer_that_finishes_while_rows_are_counted_is_no_damage(
         return count()
 
     monkeypatch.setattr(reading, "count_chunks", count_beside_a_writer)
-    assert BM25Index.from_store(reading, config=config).damage == []
+    assert BM25Index.from_store(reading, config=config).problems == []
 
 
 # A batch that was cut short
@@ -411,7 +411,7 @@ def test_read_by_a_signal_handler_does_not_finish_the_batch_that_it_interrupts(
     store.on_call = refresh
     index.add(["apple pie"], ids=["1"])
     assert store.on_call is None
-    assert index.damage == []
+    assert index.problems == []
     assert index.verify().ok
 
 
@@ -479,7 +479,7 @@ def test_hook_may_verify_when_it_is_told_of_damage(filled: BM25Index, store: Mem
     filled.add(["mango"], ids=["new"])
     with index._live.replacing():
         pass
-    assert index.damage
+    assert index.problems
     assert len(told) == 1
 
 
@@ -489,7 +489,7 @@ def test_vocabulary_that_cannot_be_read_now_is_not_lost(filled: BM25Index, store
     failing.fail_at(0)
     with pytest.raises(StoreError):
         index.add(["mango"], ids=["new"])
-    assert index.damage == []
+    assert index.problems == []
     assert index.add(["mango"], ids=["new"]) == ["new"]
     assert index.verify().ok
 
@@ -517,11 +517,11 @@ def test_deletion_that_is_counted_before_the_insertion_is_no_damage(config: Inde
     store.on_call, other.on_call = wait_before_the_delta, insert_now
     assert deleting.delete(["1"]) == 1
     reader = BM25Index.from_store(store.reopen(), config=config, read_only=True)
-    assert reader.damage == []
+    assert reader.problems == []
     is_deleted.set()
     thread.join(20)
     reader.refresh()
-    assert reader.damage == []
+    assert reader.problems == []
     assert reader.verify().ok
 
 

@@ -94,6 +94,6 @@ def test_a_crash_after_each_write_leaves_a_whole_log(config: IndexConfig) -> Non
         index.add([f"apple {number}", "fig"], ids=["same", f"{number}"])
         index.delete([str(number - 2)])
         after = BM25Index.from_store(store.beside().reopen(), config=config, read_only=True)
-        assert after.damage == []
+        assert after.problems == []
         assert after.stats().num_chunks == index.stats().num_chunks
         assert after.verify().differences == []

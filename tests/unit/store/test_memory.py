@@ -11,7 +11,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rag_bm25 import TLS, BM25Index, FilterError, IndexConfig, IndexNotFoundError, ParameterError, StoreError
-from rag_bm25.store import ChunkRow, LogRow, MemoryStore
+from rag_bm25.ingestion.source_roots import read_source_roots
+from rag_bm25.store import MemoryStore
+from rag_bm25.store.rows import ChunkRow, LogRow
 from rag_bm25.vectors.sparse import EMPTY, SparseVector
 
 if TYPE_CHECKING:
@@ -44,7 +46,7 @@ class TestOpening:
 
     @pytest.mark.parametrize("options", [{}, {"config": CONFIG, "read_only": True}])
     def test_there_is_never_one_before(self, options: dict[str, Any]) -> None:
-        with pytest.raises(IndexNotFoundError, match="'docs' at :memory:"):
+        with pytest.raises(IndexNotFoundError, match="'docs' not found at :memory:"):
             BM25Index.open(":memory:", "docs", **options)
 
     def test_names_are_those_that_engines_take(self) -> None:
@@ -93,7 +95,7 @@ CALLS = [
     lambda index: index.delete([]),
     lambda index: index.get([]),
     lambda index: index.chunks(),
-    lambda index: index.source_roots(),
+    read_source_roots,
     lambda index: index.refresh(),
     lambda index: index.verify(),
     lambda index: index.repair(),
@@ -110,7 +112,7 @@ def test_a_closed_index_refuses_every_call(call: Callable[[BM25Index], Any], cap
         with pytest.raises(StoreError, match="memory, collection 'docs' is closed"):
             call(index)
     assert not caplog.records
-    assert (index.damage, repr(index)) == ([], "<BM25Index memory, collection 'docs': 1 chunks, closed>")
+    assert (index.problems, repr(index)) == ([], "<BM25Index memory, collection 'docs': 1 chunks, closed>")
 
 
 class TestRefusals:

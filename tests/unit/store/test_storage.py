@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from rag_bm25 import BM25Index, ConfigMismatchError, IndexConfig, ParameterError, StorageInfo, StorageOptions
+from rag_bm25 import BM25Index, ConfigMismatchError, IndexConfig, ParameterError, StorageOptions
 from rag_bm25.store.milvus.collection import _collection_options, _sparse_index
 from rag_bm25.store.milvus.server import Lite3Server, Server
-from rag_bm25.store.storage import check_storage, parse_version, require_effective, require_same_storage
+from rag_bm25.store.storage import StorageInfo, check_storage, parse_version, require_effective, require_same_storage
 
 ALL = StorageOptions(4, True, "SPARSE_WAND", "DAAT_WAND", "fp32")
 

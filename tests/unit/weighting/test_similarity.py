@@ -17,7 +17,7 @@ from rag_bm25.weighting.fields import FieldWeight
 from rag_bm25.weighting.formulas import WEIGHTING_NAMES
 from rag_bm25.weighting.idf import (
     POSITIVE_FLOOR,
-    CollectionStats,
+    IdfInputs,
     IdfName,
     average_idf,
     equivalent_df,
@@ -155,34 +155,34 @@ def test_k3_of_zero_ignores_repetition() -> None:
 def test_idf_is_the_printed_formula(n: int, data: st.DataObject, name: IdfName, epsilon: float, average: float) -> None:
     df = data.draw(st.integers(1, n))
     expected = reference.idf(name, df, n, epsilon, average)
-    got = float(idf(name, df, CollectionStats(n, average), epsilon))
+    got = float(idf(name, df, IdfInputs(n, average), epsilon))
     # The loops take 1 + x and lose digits where x is small; log1p does not.
     assert got == pytest.approx(expected, rel=1e-9, abs=1e-15)
 
 
 @pytest.mark.parametrize("df", [2, 3, 4])
 def test_epsilon_floor_is_a_quarter_of_the_mean(df: int) -> None:
-    assert idf("epsilon", [df], CollectionStats(4, 0.8)).tolist() == pytest.approx([0.2])
+    assert idf("epsilon", [df], IdfInputs(4, 0.8)).tolist() == pytest.approx([0.2])
 
 
 @pytest.mark.parametrize("average", [0.0, -0.5])
 def test_epsilon_floor_falls_back_where_the_mean_is_not_positive(average: float) -> None:
     expected = 0.25 * math.log(1 + 0.5 / 1.5)
-    assert idf("epsilon", [1], CollectionStats(1, average)).tolist() == pytest.approx([expected])
+    assert idf("epsilon", [1], IdfInputs(1, average)).tolist() == pytest.approx([expected])
 
 
 @pytest.mark.parametrize(("name", "df"), [("zero", 2), ("zero", 4), ("tfidf", 4), ("plain", 4)])
 def test_other_idfs_have_a_tiny_floor(name: IdfName, df: int) -> None:
-    assert idf(name, [df], CollectionStats(4, 1.0)).tolist() == [POSITIVE_FLOOR]
+    assert idf(name, [df], IdfInputs(4, 1.0)).tolist() == [POSITIVE_FLOOR]
 
 
 def test_idf_of_several_terms_takes_each_its_own_branch() -> None:
-    weights = idf("epsilon", [1, 3], CollectionStats(4, 0.8))
+    weights = idf("epsilon", [1, 3], IdfInputs(4, 0.8))
     assert weights.tolist() == pytest.approx([math.log(3.5 / 1.5), 0.2])
 
 
 def test_branches_name_their_formulas() -> None:
-    formulas = [branch.formula for branch in idf_branches("epsilon", [1], CollectionStats(4, 1.0))]
+    formulas = [branch.formula for branch in idf_branches("epsilon", [1], IdfInputs(4, 1.0))]
     raw = "ln((N - df + 0.5) / (df + 0.5))"
     assert formulas == [
         raw,
@@ -237,7 +237,7 @@ def test_effective_b_of_no_length_share_is_zero() -> None:
 def test_query_weight_is_repetition_times_idf(weighting: QueryWeighting, qtf: int, df: int, average: float) -> None:
     expected = reference.saturated(qtf, weighting.k3)
     expected *= reference.idf(weighting.idf, df, 50, weighting.epsilon, average)
-    assert float(weighting.weights(qtf, df, CollectionStats(50, average))) == pytest.approx(expected)
+    assert float(weighting.weights(qtf, df, IdfInputs(50, average))) == pytest.approx(expected)
 
 
 # Relevance information
@@ -285,7 +285,5 @@ def test_sum_of_relevance_weights_ranks_as_the_probabilities_of_the_model_do() -
 def test_equivalent_df_is_where_the_plain_idf_is_the_relevance_weight() -> None:
     weight = relevance_weight(4, 10, r=2, num_relevant=3)
     assert float(equivalent_df(weight, 10)) == pytest.approx(11 / (1 + 11 / 3) - 0.5)
-    assert float(idf("zero", equivalent_df(weight, 10), CollectionStats(10, 1.0))) == pytest.approx(float(weight))
-    assert float(idf("lucene", equivalent_df(weight, 10), CollectionStats(10, 1.0))) == pytest.approx(
-        math.log(1 + 11 / 3)
-    )
+    assert float(idf("zero", equivalent_df(weight, 10), IdfInputs(10, 1.0))) == pytest.approx(float(weight))
+    assert float(idf("lucene", equivalent_df(weight, 10), IdfInputs(10, 1.0))) == pytest.approx(math.log(1 + 11 / 3))

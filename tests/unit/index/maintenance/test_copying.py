@@ -300,7 +300,7 @@ def test_source_without_an_index() -> None:
     empty.create()
     for source in (MemoryStore(), empty):
         target = MemoryStore()
-        with pytest.raises(IndexNotFoundError, match="no index was found in memory"):
+        with pytest.raises(IndexNotFoundError, match="index not found in memory"):
             copy_index(source, target)
         assert not target.collections.exist
 
@@ -361,7 +361,7 @@ def test_drop_deletes_an_index_and_a_begun_copy(filled: BM25Index, store: Memory
         assert one.collections.exist
         assert drop_index(one) == 5
         assert not one.collections.exist
-    with pytest.raises(IndexNotFoundError, match="no index was found in memory"):
+    with pytest.raises(IndexNotFoundError, match="index not found in memory"):
         drop_index(store)
     assert store.calls.count("drop") == 1
 

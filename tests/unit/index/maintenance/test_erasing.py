@@ -42,7 +42,7 @@ def test_only_words_that_chunks_have_are_kept(index: BM25Index, store: MemorySto
     assert (report.erased_terms, report.compacted) == (2, True)
     assert "zebulonka" not in logged(store)
     assert "tea" in logged(store)
-    assert (index.damage, index.verify().ok) == ([], True)
+    assert (index.problems, index.verify().ok) == ([], True)
 
 
 def test_an_index_without_chunks_keeps_no_word(
@@ -55,7 +55,7 @@ def test_an_index_without_chunks_keeps_no_word(
     assert not any("customer" in str(row) for row in store.collections.log.values())
     again = reopened()
     again.add(["a secret"])
-    assert (again.damage, again.verify().ok) == ([], True)
+    assert (again.problems, again.verify().ok) == ([], True)
 
 
 @pytest.mark.parametrize("erased", [[DISPLACED], [FIRST, DISPLACED]])
@@ -77,7 +77,7 @@ def test_a_displaced_word_gets_its_id_again(
         one.refresh()
         assert [hit.id for hit in one.search(DISPLACED)] == ["again"]
         assert [hit.id for hit in one.search(FIRST)] == ([] if FIRST in erased else [FIRST])
-        assert (one.damage, one.verify().ok) == ([], True)
+        assert (one.problems, one.verify().ok) == ([], True)
 
 
 def test_a_word_that_comes_back_is_stored_again_by_a_writer_that_knew_it(
@@ -96,7 +96,7 @@ def test_a_word_that_comes_back_is_stored_again_by_a_writer_that_knew_it(
     assert "likes" not in other._live.vocabulary()
     for one in other, reopened():
         assert [hit.id for hit in one.search("zebulonka")] == ["4"]
-        assert (one.damage, one.verify().ok) == ([], True)
+        assert (one.problems, one.verify().ok) == ([], True)
 
 
 @pytest.mark.usefixtures("tiny_id_space")
@@ -117,7 +117,7 @@ def test_two_writers_erase_and_add_at_random(index: BM25Index, reopened: Callabl
     words = set(" ".join(texts.values()).split())
     for one in (*writers, reopened()):
         one.refresh()
-        assert (one.damage, one.verify().differences) == ([], [])
+        assert (one.problems, one.verify().differences) == ([], [])
         for term in words:  # a reader takes one that no chunk has for that with its hash
             assert {hit.id for hit in one.search(term)} == {id_ for id_, text in texts.items() if term in text}
     writers[0].repair(erase=True)

@@ -175,7 +175,7 @@ def test_chunks_that_differ_from_their_texts_are_written_again(
     index = reopened(repair=True)
     assert index.repaired is not None
     assert (index.repaired.rewritten, index.repaired.nameless_terms) == (1, 0)
-    assert (index.stats(), index.search(QUERY), index.damage) == (before, hits, [])
+    assert (index.stats(), index.search(QUERY), index.problems) == (before, hits, [])
     assert index.verify().ok
     assert index.repair().rewritten == 0
 
@@ -331,11 +331,11 @@ def test_rows_that_a_server_has_stored_twice_are_told_and_stored_once(config: In
     index.add(["apple", "banana"], ids=["a", "b"])
     store.repeated = frozenset({pk_digest("", "a") + "a"})
     damaged = BM25Index.from_store(store, config=config)
-    assert damaged.damage == ["the statistics count 2 chunks, but 3 are stored"]
+    assert damaged.problems == ["the statistics count 2 chunks, but 3 are stored"]
     assert [str(found) for found in damaged.verify().differences] == [
         "chunks stored twice under one key: stored 0, counted 1"
     ]
     assert damaged.repair().superseded == 1
     assert sorted(store.collections.chunks) == sorted([pk_digest("", "a") + "b", pk_digest("", "b") + "a"])
     assert damaged.verify().ok
-    assert BM25Index.from_store(store, config=config).damage == []
+    assert BM25Index.from_store(store, config=config).problems == []

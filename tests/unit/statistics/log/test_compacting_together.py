@@ -62,7 +62,7 @@ def asked_of(log: StatisticsLog, call: Callable[[], object]) -> list[str]:
 def assert_sound(store: MemoryStore, expected: int, *others: StatisticsLog) -> None:
     for log in (read_anew(store), *others):
         log.refresh()
-        assert log.damage == []
+        assert log.problems == []
         assert shown(log)[:2] == (expected, 2 * expected)
         assert shown(log)[2][term_id("all")] == expected
         assert sum(shown(log, name)[0] for name in log.statistics.namespaces) == expected

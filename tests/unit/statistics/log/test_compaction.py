@@ -191,14 +191,14 @@ def test_compaction_that_fails_at_any_call_changes_no_sum(moment: Moment, exclus
             log.compact(above=0)
         except StoreError:
             store.fail_at(None)
-            assert (shown(read_anew(store)), read_anew(store).damage) == (before, [])
+            assert (shown(read_anew(store)), read_anew(store).problems) == (before, [])
             for one in (log, read_anew(store), log, log):
                 one.refresh()
                 assert shown(one) == before
                 write(one, counted(0, 0), namespace="x")
                 one.compact(above=0)
-                assert (shown(one), one.damage) == (before, [])
-                assert (shown(read_anew(store)), read_anew(store).damage) == (before, [])
+                assert (shown(one), one.problems) == (before, [])
+                assert (shown(read_anew(store)), read_anew(store).problems) == (before, [])
         else:
             assert call > 5
             return
@@ -232,7 +232,7 @@ def test_compaction_replaces_whole_entries_of_terms_only(log: StatisticsLog, sto
         reader = read_anew(store)
         assert set(reader.vocabulary()) == set(log.vocabulary())
         assert shown(reader) == shown(log)
-        assert reader.damage == []
+        assert reader.problems == []
     assert len(log.vocabulary()) == 36
 
 
@@ -261,7 +261,7 @@ def test_merging_that_fails_at_any_call_loses_no_term(moment: Moment) -> None:
         except StoreError:
             reader = read_anew(store)
             assert set(reader.vocabulary()) == set(log.vocabulary())
-            assert (shown(reader), reader.damage) == (shown(log), [])
+            assert (shown(reader), reader.problems) == (shown(log), [])
         else:
             assert call > 20
             return

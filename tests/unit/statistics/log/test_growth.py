@@ -62,7 +62,7 @@ class History:
             yield number
 
     def assert_counted(self, log: StatisticsLog) -> None:
-        assert log.damage == []
+        assert log.problems == []
         statistics = log.statistics
         assert statistics.namespaces == sorted(part for part in self.chunks if part is not None)
         for part in self.chunks:

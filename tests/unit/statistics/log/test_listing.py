@@ -159,7 +159,7 @@ def test_batch_that_came_later_than_that_is_found_by_its_number(server: MemorySt
     grow(second, 1)
     reader.refresh()
     assert shown(reader) == shown(read_anew(server))
-    assert (shown(reader)[0], reader.damage) == (5, [])
+    assert (shown(reader)[0], reader.problems) == (5, [])
 
 
 def test_end_of_a_batch_that_took_long_is_found_by_its_intent(server: MemoryStore, clock: Clock) -> None:
@@ -225,7 +225,7 @@ def test_entry_is_picked_up_when_its_last_part_arrives(
     assert (shown(reader), shown(reader)[0]) == (shown(other), 2)
     assert set(reader.vocabulary()) == set(other.vocabulary())
     assert reader.view.term_k1.to_dict() == other.view.term_k1.to_dict()
-    assert (reader.position, reader.damage) == (other.position, other.damage)
+    assert (reader.position, reader.problems) == (other.position, other.problems)
 
 
 # Rows that move while they are read
@@ -259,7 +259,7 @@ def test_compaction_in_the_middle_of_a_refresh_loses_nothing(kind: str, server: 
     reader.refresh()
     assert failed
     assert (shown(reader), shown(reader, "x")) == (shown(read_anew(server)), shown(read_anew(server), "x"))
-    assert reader.damage == []
+    assert reader.problems == []
 
 
 def test_rows_that_move_while_a_torn_read_is_repeated_lose_nothing(log: StatisticsLog, store: MemoryStore) -> None:
@@ -302,4 +302,4 @@ def test_terms_that_come_while_others_are_loaded_are_known_to_both(log: Statisti
     assert reader.known_terms().lookup(list(ids), list(ids.values())) == ids
     reader.refresh()
     assert set(reader.vocabulary()) == {"a", "b", "c"}
-    assert reader.damage == []
+    assert reader.problems == []

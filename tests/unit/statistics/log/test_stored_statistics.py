@@ -18,7 +18,7 @@ from rag_bm25.vectors.terms import term_id
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rag_bm25.statistics.corpus import CorpusStatistics
+    from rag_bm25.statistics.corpus import CorpusCounts
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def reads(log: StatisticsLog, call: Callable[[], object]) -> list[str]:
     return found
 
 
-def df(statistics: CorpusStatistics) -> dict[int, int]:
+def df(statistics: CorpusCounts) -> dict[int, int]:
     total = statistics.contribution()
     return dict(zip(total.ids.tolist(), total.df.tolist(), strict=True))
 
@@ -178,7 +178,7 @@ def test_what_is_read_while_the_next_moment_is_made_is_handed_on(
             moment.of_one("x")
         return changed(self, part, *rest)  # type: ignore[arg-type]
 
-    def read_after(self: StoredStatistics, part: str | None, counts: CorpusStatistics) -> None:
+    def read_after(self: StoredStatistics, part: str | None, counts: CorpusCounts) -> None:
         put(self, part, counts)
         if self is not moment and part == "y":
             moment.of_one("x")
@@ -212,7 +212,7 @@ class Waiting:
 def test_one_thread_reads_for_all(store: MemoryStore) -> None:
     log = read_anew(store)
     log.statistics._loading["x"] = lock = Waiting()  # type: ignore[assignment]
-    found: list[CorpusStatistics] = []
+    found: list[CorpusCounts] = []
     threads = [threading.Thread(target=lambda: found.append(log.statistics.of_one("x"))) for _ in range(3)]
 
     def run() -> None:

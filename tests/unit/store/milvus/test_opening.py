@@ -26,8 +26,8 @@ from rag_bm25.errors import (
     StoreError,
     StoreLockedError,
 )
-from rag_bm25.store.milvus import MilvusStore, is_missing_file, server
-from rag_bm25.store.milvus.address import login_in, without_secrets
+from rag_bm25.store.milvus import MilvusStore, server
+from rag_bm25.store.milvus.address import is_missing_file, login_in, without_secrets
 from rag_bm25.store.milvus.connection import Connection
 from rag_bm25.store.milvus.contents import require_database
 from rag_bm25.store.milvus.foreign import ExternalCollection
@@ -413,7 +413,7 @@ class TestEmbedded:
         store.close()
 
     def test_reading_only_makes_no_file(self, tmp_path: Path) -> None:
-        with pytest.raises(IndexNotFoundError, match=r"there is no database at .*rag\.db"):
+        with pytest.raises(IndexNotFoundError, match=r"database .*rag\.db not found"):
             MilvusStore(tmp_path / "rag.db", "docs", read_only=True)
         assert list(tmp_path.iterdir()) == []
 

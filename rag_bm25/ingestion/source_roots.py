@@ -1,0 +1,50 @@
+"""The folders that sources are named by, in an index."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from rag_bm25.documents.checks import check_namespace
+from rag_bm25.errors import FormatError, InputError, short_repr
+from rag_bm25.index.maintenance.former import FormerIndex
+from rag_bm25.statistics.log.source_roots import SourceRoot, read_roots, remember_roots
+
+if TYPE_CHECKING:
+    from rag_bm25.index.index import BM25Index
+
+# ruff: noqa: SLF001 - the rows are in the log of the index, and are written in turn with its own
+
+
+def read_source_roots(index: BM25Index | FormerIndex, *, namespace: str = "") -> list[SourceRoot]:
+    """Return the folders and files that sources are named by.
+
+    Parameters
+    ----------
+    index : BM25Index or FormerIndex
+        Open.
+    namespace : str
+        Namespace of the chunks whose sources they name.
+
+    Returns
+    -------
+    list of SourceRoot
+        By name; empty if no files were ingested, or if those of a former index cannot be read.
+    """
+    with suppress(*[FormatError] if isinstance(index, FormerIndex) else []):
+        return read_roots(index._store, check_namespace(namespace))
+    return []
+
+
+def set_source_roots(index: BM25Index, roots: Sequence[SourceRoot], *, namespace: str = "") -> list[SourceRoot]:
+    """Store roots, each with the version that it replaces, "" for a new name; return those in force afterwards.
+
+    If another process has stored one of the names, none of the roots is stored.
+    """
+    index._require_writable()
+    namespace = check_namespace(namespace)
+    if not isinstance(roots, Sequence) or not all(isinstance(root, SourceRoot) for root in roots):
+        raise InputError(f"roots must be a sequence of SourceRoot, got {short_repr(roots)}")
+    with index._live.writing():
+        return remember_roots(index._store, namespace, roots, index._live.log.new_batch)
