@@ -24,7 +24,8 @@ FORKING = environment(GRPC_ENABLE_FORK_SUPPORT="false")  # gRPC's own handlers o
 ONE = SparseVector.from_dict({1: 1.0})
 OPEN = """
 import atexit, os, sys
-from rag_bm25.store import ChunkRow, MilvusStore
+from rag_bm25.store import MilvusStore
+from rag_bm25.store.rows import ChunkRow
 from rag_bm25.vectors.sparse import SparseVector
 store = MilvusStore(sys.argv[1], "docs")
 

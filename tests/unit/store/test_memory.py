@@ -13,7 +13,8 @@ from support.rows import ONE
 
 from rag_bm25 import TLS, BM25Index, FilterError, IndexConfig, IndexNotFoundError, ParameterError, StoreError
 from rag_bm25.ingestion.source_roots import read_source_roots
-from rag_bm25.store import ChunkRow, LogRow, MemoryStore
+from rag_bm25.store import MemoryStore
+from rag_bm25.store.rows import ChunkRow, LogRow
 from rag_bm25.vectors.sparse import EMPTY
 
 if TYPE_CHECKING:
