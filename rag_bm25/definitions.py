@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from functools import cache, cached_property
 from inspect import cleandoc
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from rag_bm25.checks import as_str, comparable, is_int, is_number, parameter_error
-from rag_bm25.errors import ParameterError
+from rag_bm25.errors import ParameterError, short_repr
 
 V = TypeVar("V")
 
@@ -78,6 +78,12 @@ class Kind:
             raise parameter_error(name, self.rule, plain)
         return plain
 
+    def within(self, name: str, limits: Mapping[str, float]) -> Kind:
+        """Return the kind of an option where limits are lower, by the names of options."""
+        if name not in limits or not isinstance(self, Number | Text | Many):
+            return self
+        return replace(self, between=self.between._replace(high=min(self.between.high, limits[name])))
+
     def schema(self) -> dict[str, Any]:
         """Return the JSON schema."""
         raise NotImplementedError
@@ -129,7 +135,10 @@ class Text(Kind):
 
     @property
     def rule(self) -> str:  # type: ignore[override]
-        return "a str that is not empty" if self.between.low else "a str"
+        low, high = self.between.low, self.between.high
+        if self.between != NOT_EMPTY and high < FINITE.high:
+            return f"a str of {low}..{high} characters" if low else f"a str of at most {high:,} characters"
+        return "a str that is not empty" if low else "a str"
 
     def holds(self, value: object) -> bool:
         return isinstance(value, str) and self.between.hold(len(value))
@@ -138,7 +147,9 @@ class Text(Kind):
         return as_str(value)
 
     def schema(self) -> dict[str, Any]:
-        return {"type": "string", **({"minLength": self.between.low} if self.between.low else {})}
+        least = {"minLength": self.between.low} if self.between.low else {}
+        most = {"maxLength": self.between.high} if self.between.high < FINITE.high else {}
+        return {"type": "string", **least, **most}
 
 
 @dataclass(frozen=True)
@@ -204,6 +215,15 @@ class Value(Kind):
     """A value type. In JSON an object; on the command line ``KEY:SIZE,score=sum``: its fields in order, or by name."""
 
     cls: type
+    limits: tuple[tuple[str, float], ...] = ()  # lower ones than the definition's, by the names of fields
+
+    @property
+    def options(self) -> dict[str, Option]:
+        """The fields, by their names."""
+        return {name: option.within(dict(self.limits)) for name, option in options_of(self.cls).items()}
+
+    def within(self, _: str, limits: Mapping[str, float]) -> Kind:
+        return Value(self.cls, tuple(limits.items()))
 
     @property
     def rule(self) -> str:  # type: ignore[override]
@@ -220,9 +240,16 @@ class Value(Kind):
         return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", self.cls.__name__).lower().removesuffix("_boost")
 
     @property
+    def has_names(self) -> bool:
+        """Whether a word of the command line can name fields: if none of them has names of its own."""
+        return not any(isinstance(one.kind, Object) and one.is_required for one in options_of(self.cls).values())
+
+    @property
     def form(self) -> str:  # type: ignore[override]
         own = options_of(self.cls).values()
         needed = ":".join(_form_of(option) for option in own if option.is_required)
+        if not self.has_names:
+            return needed
         others = [option.name.upper() for option in own if not option.is_required]
         if len(others) > MAX_IN_ORDER:
             return f"{needed},NAME=VALUE,...".removeprefix(",")
@@ -242,36 +269,23 @@ class Value(Kind):
                 yield option.name, option.kind.parse(text)
                 return
             word, rest = _next_in_order(text)
-            if not word or word in own:
+            if not word or word in own or _holds_a(Object, option.kind):
                 break
             text = rest
-            plain = option.kind.parse(word)
-            yield option.name, [plain] if _holds_many(option.kind) else plain
+            yield option.name, parse_words(option.kind, [word])
         for name, words in _words_by_name(text).items():
-            kind = own[name].kind if name in own else Text(NOT_EMPTY)
-            yield name, list(map(kind.parse, words)) if _holds_many(kind) else kind.parse(words[-1])
+            yield name, parse_words(own[name].kind if name in own else Text(NOT_EMPTY), words)
 
     def read(self, name: str, plain: Any) -> Any:
         if self.holds(plain):
             return plain
-        own = options_of(self.cls)
         if not isinstance(plain, dict):
-            raise parameter_error(name, f"an object with {', '.join(own)}", plain)
-        if unknown := sorted(plain.keys() - own.keys() - {TAG}):
-            raise ParameterError(f"{name} has no {unknown[0]!r}; it has {', '.join(own)}")
-        if missing := [option.name for option in own.values() if option.is_required and option.name not in plain]:
-            raise ParameterError(f"{name}.{missing[0]} is missing")
-        given = {key: own[key].kind.read(f"{name}.{key}", one) for key, one in plain.items() if key != TAG}
-        return getattr(self.cls, "from_json", self.cls)(**given)
+            raise parameter_error(name, f"an object with {', '.join(self.options)}", plain)
+        given = {key: one for key, one in plain.items() if key != TAG}
+        return getattr(self.cls, "from_json", self.cls)(**read_options(self.options, given, name))
 
     def schema(self) -> dict[str, Any]:
-        own = [option for option in options_of(self.cls).values() if option.kind.is_plain]
-        return {
-            "type": "object",
-            "properties": {option.name: option.schema() for option in own},
-            "required": [option.name for option in own if option.is_required],
-            "additionalProperties": False,
-        }
+        return schema_of(self.options.values())
 
 
 @dataclass(frozen=True)
@@ -306,10 +320,15 @@ class OneOf(Kind):
     def clean(self, value: Any) -> Any:
         return next(kind.clean(value) for kind in self.kinds if kind.holds(value))
 
+    def within(self, name: str, limits: Mapping[str, float]) -> Kind:
+        return OneOf(tuple(kind.within(name, limits) for kind in self.kinds))
+
     def parse(self, text: str) -> Any:
-        tag, sign, rest = text.partition(":") if ":" in text else text.partition(",")
+        tag = re.split("[:,]", text, maxsplit=1)[0]
         if kind := self.tagged.get(tag.replace("-", "_")):
-            return {TAG: kind.tag, **kind.parse(rest if sign == ":" else sign + rest)}
+            return {TAG: kind.tag, **kind.parse(text[len(tag) :].removeprefix(":"))}
+        if self.tagged and text.startswith("{"):
+            return parse_object(text)
         others = [kind for kind in self.kinds if not (isinstance(kind, Value) and self.tagged)]
         for one in sorted(others, key=lambda kind: _GREED.get(type(kind), 0)):
             plain = one.parse(text) if one.is_plain else text
@@ -347,7 +366,9 @@ class Many(Kind):
 
     @property
     def rule(self) -> str:  # type: ignore[override]
-        return f"a sequence of at most {self.between.high:,.0f}, each {self.item.rule}"
+        low, high = self.between.low, self.between.high
+        size = f"{low}..{high}" if low else f"at most {high:,.0f}"
+        return f"a sequence of {size}, each {self.item.rule}"
 
     @property
     def form(self) -> str:  # type: ignore[override]
@@ -359,16 +380,23 @@ class Many(Kind):
     def clean(self, value: Any) -> Any:
         return tuple(map(self.item.clean, value))
 
+    def within(self, name: str, limits: Mapping[str, float]) -> Kind:
+        own = super().within(name, limits)
+        return replace(cast("Many", own), item=self.item.within(name, limits))
+
     def parse(self, text: str) -> Any:
         return self.item.parse(text)
 
     def read(self, name: str, plain: Any) -> Any:
         if not isinstance(plain, list | tuple) or not self.between.hold(len(plain)):
             raise parameter_error(name, self.rule, plain)
+        if all(map(self.item.holds, plain)):
+            return list(plain)
         return [self.item.read(f"{name}.{at}", one) for at, one in enumerate(plain)]
 
     def schema(self) -> dict[str, Any]:
-        return {"type": "array", "items": self.item.schema(), "maxItems": self.between.high}
+        least = {"minItems": self.between.low} if self.between.low else {}
+        return {"type": "array", "items": self.item.schema(), **least, "maxItems": self.between.high}
 
 
 @dataclass(frozen=True)
@@ -409,6 +437,10 @@ class Option:
             raise parameter_error(self.name, self.kind.rule, value)
         return self.kind.clean(value)
 
+    def within(self, limits: Mapping[str, float]) -> Option:
+        """Return the option where limits are lower, by the names of options."""
+        return replace(self, kind=self.kind.within(self.name, limits))
+
     def schema(self) -> dict[str, Any]:
         """Return the JSON schema, with description and default."""
         default = {} if self.default is UNSET or not self.kind.is_plain else {"default": self.default}
@@ -432,12 +464,39 @@ def parse_plain(text: str) -> Any:
     return value if value is None or isinstance(value, int | float) else text
 
 
+def parse_words(kind: Kind, words: Sequence[str]) -> Any:
+    """Turn the words that are given under one name into a JSON value: a list if the kind holds one, else the last."""
+    return list(map(kind.parse, words)) if _holds_a(Many, kind) else kind.parse(words[-1])
+
+
+def read_options(options: Mapping[str, Option], plain: Mapping[str, Any], owner: str = "") -> dict[str, Any]:
+    """Make the values of JSON values; the names in messages begin with that of the owner."""
+    if unknown := sorted(plain.keys() - options.keys()):
+        known = ", ".join(options)
+        raise ParameterError(f"{owner or 'the request'} has no {short_repr(unknown[0])}; it has {known}")
+    before = owner and f"{owner}."
+    if missing := [option.name for option in options.values() if option.is_required and option.name not in plain]:
+        raise ParameterError(f"{before}{missing[0]} is missing")
+    return {name: options[name].kind.read(f"{before}{name}", one) for name, one in plain.items()}
+
+
+def schema_of(options: Iterable[Option]) -> dict[str, Any]:
+    """Return the JSON schema of an object with options; those that JSON cannot express are left out."""
+    own = [option for option in options if option.kind.is_plain]
+    return {
+        "type": "object",
+        "properties": {option.name: option.schema() for option in own},
+        "required": [option.name for option in own if option.is_required],
+        "additionalProperties": False,
+    }
+
+
 def _form_of(option: Option) -> str:
     return option.kind.form if isinstance(option.kind, Object) else option.name.upper()
 
 
-def _holds_many(kind: Kind) -> bool:
-    return any(isinstance(one, Many) for one in getattr(kind, "kinds", (kind,)))
+def _holds_a(cls: type[Kind], kind: Kind) -> bool:
+    return any(isinstance(one, cls) for one in getattr(kind, "kinds", (kind,)))
 
 
 def _next_in_order(text: str) -> tuple[str, str]:
@@ -487,7 +546,8 @@ def descriptions_in(docstring: str) -> dict[str, str]:
 @cache
 def options_of(cls: type) -> dict[str, Option]:
     """Return the options that a TypedDict or a value type defines, by their names."""
-    texts = descriptions_in(cleandoc(cls.__doc__ or ""))
+    docstrings = [cleandoc(base.__doc__ or "") for base in reversed(cls.__mro__)]
+    texts = {name: text for docstring in docstrings for name, text in descriptions_in(docstring).items()}
     own = {one.name: one.default for one in fields(cls)} if is_dataclass(cls) else {}
     options = {}
     for name, hint in get_type_hints(cls, include_extras=True).items():

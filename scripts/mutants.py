@@ -94,6 +94,8 @@ MUTANTS = [
     Mutant("serving/gate", "_Lane(1, MAX_WRITES_WAITING)", "_Lane(2, MAX_WRITES_WAITING)"),
     Mutant("serving/gate", "with limited(check):", "with limited(print):"),
     Mutant("serving/app", "if operation.call.writes and not settings.allow_writes:", "if False:"),
+    Mutant("serving/fields", "one.within(LIMITS)", "one"),
+    Mutant("serving/fields", "if name not in without", "if name"),
     # What the engines acknowledge, and clocks
     Mutant("store/milvus/lite2", "and not is_stored_after(before, self.path)", "and False"),
     Mutant("store/milvus/lite2", "if behind > PATIENCE:", "if False:"),

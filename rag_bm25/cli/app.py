@@ -24,6 +24,7 @@ from rag_bm25.cli import options as opt
 from rag_bm25.cli.console import fail, print_error
 from rag_bm25.cli.groups import expand_groups
 from rag_bm25.errors import ParameterError, RagBM25Error
+from rag_bm25.hits.options import NAMES_OF_K
 from rag_bm25.store.tls import TLS
 
 WRITING = ("ingest", "delete", "repair", "copy", "reindex", "load")
@@ -31,6 +32,15 @@ WRITING = ("ingest", "delete", "repair", "copy", "reindex", "load")
 
 class ReportingCommand(TyperCommand):
     """A command whose foreseeable errors are a line on stderr."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the words of the command; a flag that other tools have for -k is answered with it."""
+        try:
+            return super().parse_args(ctx, args)
+        except Exception as error:
+            if getattr(error, "option_name", "").strip("-").replace("-", "_") in NAMES_OF_K:
+                error.possibilities = ["-k"]  # type: ignore[attr-defined]  # of click, which Typer may have inside
+            raise
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command; an error becomes a line and an exit code."""
@@ -117,17 +127,19 @@ _add(
     '"劳动合同 解除" -k 3',
     """sparse --filter '{"source": {"$like": "docs/%"}}'""",
     "notice period --embedding langchain_openai:OpenAIEmbeddings",
-    "notice period --group-by source --expand neighbors",
-    "notice period --recency date:365 --boost kind=law:2 --near-duplicates 0.9",
-    "notice period --decay price:100,origin=500,floor=0.2",
+    "notice period --group source --context neighbors",
+    "notice period --boost decay:date:365 --boost value:kind:law=2 --diversity near-duplicates:0.9",
+    "notice period --boost decay:price:100,origin=500,floor=0.2",
+    "notice period --weighting idf=lucene,k3=8 --expansion fuzzy,synonyms=synonyms.txt",
     "notice period --rerank langchain_community.cross_encoders:HuggingFaceCrossEncoder --candidates 50",
 )
 _add("explain", searching.explain, '"劳动合同 解除" docs/law.txt#12')
 _add("why", searching.why, '"contarct" --filter \'{"year": 2024}\'', '"劳动合同 解除" docs/law.txt#12')
-_add("terms", searching.terms, "--top 20", """lab --filter '{"kind": "law"}' --json""")
-_add("list", listing.list_, "", "sources --collection manuals", "chunks docs/law.txt")
 _add("show", listing.show, "docs/law.txt#12")
+_add("list", listing.list_, "", "sources --collection manuals", "chunks docs/law.txt")
+_add("terms", searching.terms, "--top 20", """lab --filter '{"kind": "law"}' --json""")
 _add("stats", maintaining.stats, "--json", "--uri http://localhost:19530 --collection manuals")
+_add("calibrate", calibrating.calibrate, "docs --split-size 500", "--collection manuals")
 _add("verify", maintaining.verify, "--collection manuals")
 _add("repair", maintaining.repair, "--collection manuals")
 _add("reencode", maintaining.reencode, "--collection manuals")
@@ -138,6 +150,7 @@ _add(
     "--source docs/old.md",
     """--filter '{"source": {"$like": "docs/old/%"}}'""",
 )
+_add("drop", moving.drop, "--collection manuals", "--collection manuals --yes")
 _add("copy", moving.copy, "--to-uri http://localhost:19530 --dry-run", "--to-uri ./backup.db --to-collection manuals")
 _add(
     "reindex",
@@ -146,22 +159,6 @@ _add(
     "--to-collection docs_2 --k1 1.2 --set stem=false --to-uri http://localhost:19530",
 )
 _add(
-    "serve",
-    serving.serve,
-    "--http 127.0.0.1:8765",
-    "--mcp",
-    "--http 127.0.0.1:8765 --allow-writes",
-)
-_add("drop", moving.drop, "--collection manuals", "--collection manuals --yes")
-_add(
-    "adopt",
-    adopting.adopt_,
-    "LangChainCollection --chunk-size 500",
-    "LangChainCollection",
-    """articles --text-field body --filter 'lang == "zh"' --chunk-size 500 --output articles.json.gz""",
-)
-_add("calibrate", calibrating.calibrate, "docs --split-size 500", "--collection manuals")
-_add(
     "evaluate",
     evaluating.evaluate,
     "scifact --idf lucene",
@@ -169,4 +166,18 @@ _add(
     "scifact --compare k1=0.9,1.2,b=0.4,0.75 --compare idf=lucene,plus",
     "scifact --compare idf=lucene --run bm25.run",
     "scifact --compare field=title:30:2.0",
+)
+_add(
+    "adopt",
+    adopting.adopt_,
+    "LangChainCollection --chunk-size 500",
+    "LangChainCollection",
+    """articles --text-field body --filter 'lang == "zh"' --chunk-size 500 --output articles.json.gz""",
+)
+_add(
+    "serve",
+    serving.serve,
+    "--http 127.0.0.1:8765",
+    "--mcp",
+    "--http 127.0.0.1:8765 --allow-writes",
 )

@@ -27,7 +27,7 @@ def calibrate(
     *,
     place: opt.IndexAddress,
     sources: SourceOptions,
-    namespace: opt.StatsNamespace = None,
+    namespace: opt.StatsNamespaces = None,
     split_size: Annotated[
         int, typer.Option(min=1, help="Maximum length of a chunk, as `rag-bm25 ingest` will be given it.")
     ] = DEFAULT_CHUNK_SIZE,
@@ -71,9 +71,9 @@ def _propose_for_files(
     return propose(mean, len(texts), length_unit=config.length_unit, k1=config.k1, b=config.b, ratio=ratio)
 
 
-def _propose_for_index(place: opt.IndexAddress, namespace: str | None, ratio: float) -> Calibration:
+def _propose_for_index(place: opt.IndexAddress, namespace: list[str] | None, ratio: float) -> Calibration:
     with place.open_existing(read_only=True) as index:
-        stats = index.stats(namespace=namespace)
+        stats = index.stats(namespace=namespace or None)
     if not stats.total_length:
         raise InputError(f"{stats.name} has no text to measure")
     unit = stats.length_unit

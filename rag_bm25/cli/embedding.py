@@ -1,6 +1,6 @@
 """Models of dense vectors, named on the command line: ``--embedding MODULE:FACTORY``."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -10,13 +10,15 @@ from rag_bm25.cli import options as opt
 from rag_bm25.cli.console import print_note
 from rag_bm25.cli.importing import ModelError, ModelOption, one_line_errors
 from rag_bm25.cli.rendering import highlighting_for
+from rag_bm25.cli.settings import as_usage
 from rag_bm25.documents.chunks import Hit
 from rag_bm25.errors import ConfigMismatchError, InputError
 from rag_bm25.hits.highlights import Highlighting
-from rag_bm25.hits.options import HIT_OPTIONS
+from rag_bm25.hits.options import SearchOptions, check_dense_options
 from rag_bm25.index.config import IndexConfig
 from rag_bm25.index.index import BM25Index
-from rag_bm25.index.searching.fusion import FUSIONS
+from rag_bm25.index.searching.hybrid import FusionOptions
+from rag_bm25.query.query import Query
 
 FORM = "MODULE:FACTORY"
 
@@ -94,10 +96,6 @@ def load_model(name: str | None) -> Model | None:
     return None if name is None else Model(name)
 
 
-# The options of words that have another default than None.
-_NOT_GIVEN = {"syntax": False, "statistics": "namespace", "rescore": False}
-
-
 @dataclass(frozen=True)
 class DenseSearch:
     """The options of a search with dense vectors."""
@@ -107,35 +105,34 @@ class DenseSearch:
         Literal["sparse", "dense", "hybrid"] | None,
         opt.option("Search by words, by dense vectors, or by both: hybrid, the default with --embedding."),
     ] = None
-    fusion: Annotated[
-        Literal["rrf", "weighted"],
-        typer.Option(help="How a hybrid search makes one ranking of two: of ranks, or of normalised scores."),
-    ] = "weighted"
 
-    def load(self) -> Model | None:
-        """Return the model, unless the search is by words alone."""
+    def load(self, query: Query, options: SearchOptions, fusion: FusionOptions) -> Model | None:
+        """Return the model, unless the search is by words alone; refuse options that such a search would ignore."""
         if self.embedding is None and self.mode in ("dense", "hybrid"):
             msg = f"{self.mode} needs a model: --embedding {FORM}"
             raise typer.BadParameter(msg, param_hint="--mode")
+        if fusion and (self.embedding is None or self.mode in ("sparse", "dense")):
+            msg = "only a hybrid search has it: one by words, and by dense vectors with --embedding"
+            raise typer.BadParameter(msg, param_hint=f"--{next(iter(fusion))}".replace("_", "-"))
+        if self.mode == "dense":
+            _refuse_words(query, options)
         return None if self.mode == "sparse" else load_model(self.embedding)
 
     def search(
-        self, index: BM25Index, model: Model | None, query: str, k: int, options: Mapping[str, Any]
+        self, index: BM25Index, model: Model | None, text: str, query: Query, asked: dict[str, Any]
     ) -> Sequence[Hit]:
         """Search by words, and with a model by dense vectors, too."""
         if model is None:
-            return index.search(query, k, **options)
+            return index.search(query, **asked)
         dim = index.config.dense_dim
         if dim is None:
             model.require_fit(index.config)
-        vector = model.embed_query(query)
+        vector = model.embed_query(text)
         if isinstance(vector, Sequence) and len(vector) != dim:
             model.require_fit(index.config)
         if self.mode == "dense":
-            dense = {name: options[name] for name in options if name in HIT_OPTIONS | {"filter", "namespace"}}
-            _refuse_options_of_words({name: options[name] for name in options.keys() - dense.keys()})
-            return index.search_dense(vector, k, **dense)
-        return index.search_hybrid(query, vector, k, fusion=FUSIONS[self.fusion](), arm_scores=True, **options)
+            return index.search_dense(vector, **asked)
+        return index.search_hybrid(query, vector, arm_scores=True, **asked)
 
     def highlighting(self, width: int) -> Highlighting | bool:
         """Return the highlighting for hits on a terminal; a dense search has no words to mark."""
@@ -150,12 +147,13 @@ class DenseSearch:
             )
 
 
-def _refuse_options_of_words(options: Mapping[str, Any]) -> None:
-    """Refuse options that a search by dense vectors alone would ignore, unless they are as they are by default."""
-    given = sorted(name for name, value in options.items() if value != _NOT_GIVEN.get(name))
-    if given:
-        msg = f"dense searches for no words: {', '.join(given)} would be ignored. Leave out, or take hybrid or sparse"
+def _refuse_words(query: Query, options: SearchOptions) -> None:
+    """Refuse what a search by dense vectors alone would ignore."""
+    if query != Query(str(query)):
+        msg = "a dense search has no words: --syntax, --must, --must-not, --phrase and --slop would be ignored"
         raise typer.BadParameter(msg, param_hint="--mode")
+    with as_usage("--mode"):
+        check_dense_options(options)
 
 
 def require_model(model: Model | None, config: IndexConfig) -> None:

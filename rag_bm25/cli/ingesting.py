@@ -44,7 +44,7 @@ def ingest(
     settings: IndexOptions,
     words: WordFiles,
     sources: SourceOptions,
-    namespace: opt.Namespace = "",
+    namespace: opt.Namespace = None,
     embedding: Embedding = None,
     split_size: opt.SplitSize = None,
     chunk_overlap: opt.ChunkOverlap = None,
@@ -120,6 +120,7 @@ def ingest(
         raise typer.BadParameter(msg, param_hint="--watch")
     share = _parse_percent(max_delete)
     given, with_words = settings.given(), words.change()
+    own_namespace = opt.one_namespace(namespace)
     reading, model = sources.reading(), load_model(embedding)
     check = partial(make_splitter, chunk_overlap=chunk_overlap, split_size=split_size)
     wanted, made_in = partial(_with_settings, given, with_words), parse_storage(storage)
@@ -134,7 +135,7 @@ def ingest(
                 found,
                 chunk_overlap=chunk_overlap,
                 split_size=split_size,
-                namespace=namespace,
+                namespace=own_namespace,
                 prune=prune,
                 max_delete=share,
                 strict=strict,

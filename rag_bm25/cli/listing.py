@@ -33,7 +33,7 @@ def list_(
     source: Annotated[
         str | None, opt.argument("[SOURCE]", "Source of the chunks; by default all, in no particular order.")
     ] = None,
-    namespace: opt.StatsNamespace = None,
+    namespace: opt.StatsNamespaces = None,
     filter: opt.Filter = None,
     limit: Annotated[int, typer.Option(min=1, help="Maximum number of chunks.")] = MAX_LINES,
     as_json: opt.AsJson = False,
@@ -49,9 +49,9 @@ def list_(
     conditions = opt.parse_filter_option(filter)
     with place.open_existing(read_only=True) as index:
         if what == "sources":
-            _list_sources(index, conditions, namespace, as_json)
+            _list_sources(index, conditions, namespace or None, as_json)
         else:
-            _list_chunks(index, conditions, source, namespace, limit, as_json)
+            _list_chunks(index, conditions, source, namespace or None, limit, as_json)
 
 
 def _list_indexes(place: opt.IndexAddress, as_json: bool) -> None:
@@ -83,7 +83,7 @@ def _describe_index(place: opt.IndexAddress, name: str) -> dict[str, Any]:
     return {"name": name, "chunks": stats.num_chunks, "namespaces": list(stats.namespaces)}
 
 
-def _list_sources(index: BM25Index, conditions: Any, namespace: str | None, as_json: bool) -> None:
+def _list_sources(index: BM25Index, conditions: Any, namespace: list[str] | None, as_json: bool) -> None:
     chunks = index.chunks(filter=conditions, namespace=namespace)
     counts = Counter((chunk.namespace, _source_of(chunk)) for chunk in chunks)
     found = sorted(counts, key=lambda key: (key[0], natural_key(key[1] or "")))
@@ -104,7 +104,7 @@ def _source_of(chunk: Chunk) -> str | None:
 
 
 def _list_chunks(
-    index: BM25Index, conditions: Any, source: str | None, namespace: str | None, limit: int, as_json: bool
+    index: BM25Index, conditions: Any, source: str | None, namespace: list[str] | None, limit: int, as_json: bool
 ) -> None:
     found = _chunks_of(index, conditions, source, namespace)
     if source is None:
@@ -124,7 +124,7 @@ def _list_chunks(
         print_note(f"there are more: --limit shows more than {limit:,}")
 
 
-def _chunks_of(index: BM25Index, conditions: Any, source: str | None, namespace: str | None) -> Iterator[Chunk]:
+def _chunks_of(index: BM25Index, conditions: Any, source: str | None, namespace: list[str] | None) -> Iterator[Chunk]:
     """Stream the chunks that meet the filter, of one source if it is given."""
     of_source = None if source is None else {"source": source}
     if isinstance(conditions, str):  # a Milvus expression, which no dict can hold
@@ -137,7 +137,7 @@ def _chunks_of(index: BM25Index, conditions: Any, source: str | None, namespace:
 def show(
     id: Annotated[str, opt.argument("ID", "Id of a chunk.")],
     place: opt.IndexAddress,
-    namespace: opt.Namespace = "",
+    namespace: opt.Namespace = None,
     top: Annotated[int, typer.Option(min=1, max=1_000, help="Maximum number of its terms.")] = 10,
     as_json: opt.AsJson = False,
 ) -> None:
@@ -146,8 +146,9 @@ def show(
     Its terms are those that count most. The weight of a term is what it adds to the chunk's score if a query has it
     once: the stored weight times the IDF.
     """
+    own_namespace = opt.one_namespace(namespace)
     with place.open_existing(read_only=True) as index:
-        found = describe_chunk(index, id, namespace, top)
+        found = describe_chunk(index, id, own_namespace, top)
     console = open_console()
     if as_json:
         chunk = asdict(found["chunk"])

@@ -23,19 +23,20 @@ from rag_bm25.weighting.calibration import drift_warning
 MAX_DIFFERENCES = 20
 
 
-def stats(place: opt.IndexAddress, namespace: opt.StatsNamespace = None, as_json: opt.AsJson = False) -> None:
+def stats(place: opt.IndexAddress, namespace: opt.StatsNamespaces = None, as_json: opt.AsJson = False) -> None:
     """Show the figures of an index.
 
     s, k1' and b' show the effect of the chunk size: the exact BM25, with the measured mean length, that scores the
     same. There is a warning if s is below 0.8 or above 4, which has cost quality on judged sets.
     """
     with place.open_existing(read_only=True) as index:
-        figures = index.stats(namespace=namespace)
+        figures = index.stats(namespace=namespace or None)
     warning = drift_warning(figures.chunk_size_ratio, figures.num_chunks, figures.k1, figures.b)
     print_result(as_json, {**asdict(figures), "drift_warning": warning}, render_stats(figures))
-    if namespace is not None and namespace not in figures.namespaces:
-        there = join_first(map(name_namespace, figures.namespaces)) or "none"
-        print_note(f"{name_namespace(namespace)} has no chunks; namespaces with chunks: {there}")
+    there = join_first(map(name_namespace, figures.namespaces)) or "none"
+    for name in namespace or ():
+        if name not in figures.namespaces:
+            print_note(f"{name_namespace(name)} has no chunks; namespaces with chunks: {there}")
     if warning:
         print_note(f"{warning}; `rag-bm25 calibrate` proposes a chunk size for a new index")
 
@@ -144,7 +145,7 @@ def delete(
             metavar="NAME",
         ),
     ] = None,
-    namespace: opt.Namespace = "",
+    namespace: opt.Namespace = None,
     filter: opt.Filter = None,
     yes: Annotated[bool, opt.option("Delete what a filter or source finds without asking.", "--yes")] = False,
     dry_run: Annotated[
@@ -157,18 +158,18 @@ def delete(
     The chunks of a source, or that a filter finds, are counted first, and deleted if you agree; without a terminal,
     --yes is needed. Ids and sources that are not found are named; the exit code is 1 if none of them is.
     """
-    conditions = _parse_conditions(ids, source, filter)
+    conditions, own = _parse_conditions(ids, source, filter), opt.one_namespace(namespace)
     if conditions is not None and not (yes or dry_run or is_terminal()):
         msg = "there is no terminal to confirm it: add --yes, or --dry-run to list the chunks"
         raise typer.BadParameter(msg, param_hint="--source" if source else "--filter")
     with place.open_existing(read_only=dry_run) as index:
-        found = index.get(ids, namespace=namespace) if ids else index.chunks(filter=conditions, namespace=namespace)
-        sources = {chunk.id: str(chunk.metadata.get("source")) for chunk in found}
+        chunks = index.get(ids, namespace=own) if ids else index.chunks(filter=conditions, namespace=own)
+        sources = {chunk.id: str(chunk.metadata.get("source")) for chunk in chunks}
         asked = _find_asked(ids, source, sources)
         chosen = sorted(set(sources if source is None else chain(*asked.values())), key=natural_key)
         if conditions is not None and chosen and not (yes or dry_run):
             typer.confirm(f"Delete {count(len(chosen), 'chunk')}?", abort=True, err=True)
-        deleted = index.delete(chosen, namespace=namespace) if chosen and not dry_run else 0
+        deleted = index.delete(chosen, namespace=own) if chosen and not dry_run else 0
     missing = [name for name, there in asked.items() if not there]
     if missing:
         what = count(len(asked), "source" if source else "id")

@@ -1,9 +1,8 @@
 """Rerankers, named on the command line: ``--rerank MODULE:NAME``."""
 
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Any, TypeAlias
+from typing import Any
 
-from rag_bm25.cli import options as opt
 from rag_bm25.cli.importing import ModelOption, as_function, one_line_errors
 from rag_bm25.documents.chunks import Hit
 from rag_bm25.hits.options import Rerank
@@ -12,15 +11,10 @@ from rag_bm25.hits.reranking import check_scores, cross_encoder_reranker, is_cro
 FORM = "MODULE:NAME"
 EXAMPLE = "langchain_community.cross_encoders:HuggingFaceCrossEncoder"
 
-RerankOption: TypeAlias = Annotated[
-    str | None,
-    opt.option(
-        "Score the best hits again: a function of the query and hits that returns scores, a LangChain cross-encoder, "
-        f"or its class or a function without arguments that returns it, such as {EXAMPLE}. Modules are also looked for "
-        "in the current folder.",
-        metavar=FORM,
-    ),
-]
+NOTE = (
+    "A function of the query and hits that returns scores, a LangChain cross-encoder, or its class or a function "
+    f"without arguments that returns it, such as {EXAMPLE}. Modules are also looked for in the current folder."
+)
 
 
 def _as_reranker(made: Any) -> Rerank | None:

@@ -1,8 +1,8 @@
 """``rag-bm25 search``, ``why``, ``explain`` and ``terms``."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from collections.abc import Sequence
+from dataclasses import asdict
+from functools import partial
 from textwrap import indent
 from typing import Annotated, Any, TypeAlias
 
@@ -12,129 +12,31 @@ from rich.text import Text
 from rag_bm25.cli import options as opt
 from rag_bm25.cli.console import open_console, print_json, print_note, print_result
 from rag_bm25.cli.embedding import DenseSearch
-from rag_bm25.cli.hits import Boosts, Selection
+from rag_bm25.cli.question import Question
 from rag_bm25.cli.rendering import INDENT, render_hit
-from rag_bm25.cli.settings import QUERY_NAMES, as_usage, parse_query_settings
 from rag_bm25.documents.chunks import Hit
-from rag_bm25.hits.highlights import MAX_FRAGMENTS, Highlighting
-from rag_bm25.hits.options import MAX_K
+from rag_bm25.hits.highlights import Highlighting
+from rag_bm25.hits.options import PLACING, SearchOptions
 from rag_bm25.index.arguments import list_first
 from rag_bm25.index.index import MAX_LISTED_TERMS, BM25Index
-from rag_bm25.query.expansion import QueryExpansion
-from rag_bm25.query.feedback import METHODS_BY_NAME, FeedbackName
-from rag_bm25.query.min_should_match import check_min_should_match
-from rag_bm25.query.options import QUERY_OPTIONS
+from rag_bm25.index.searching.hybrid import FusionOptions
+from rag_bm25.query.query import Query
 from rag_bm25.query.scores import ScoreExplanation
-from rag_bm25.query.spelling import Fuzzy
-from rag_bm25.query.synonyms import Synonyms
-from rag_bm25.weighting.idf import IdfName
+from rag_bm25.store.rows import MAX_K
 
+MAX_FRAGMENTS = 1_000
 HitCount: TypeAlias = Annotated[int, typer.Option("-k", min=1, max=MAX_K, help="Maximum number of hits.")]
-
-
-@dataclass(frozen=True)
-class Question:
-    """The options of a search that its explanation must have, too."""
-
-    namespace: opt.Namespace = ""
-    filter: opt.Filter = None
-    idf: Annotated[IdfName | None, opt.option("IDF formula; by default the index's own.")] = None
-    setting: Annotated[
-        list[str] | None,
-        opt.option(
-            f"Other settings of the query's side, such as k3=8; by default the index's own: {', '.join(QUERY_NAMES)}.",
-            "--set",
-            metavar="NAME=VALUE,...",
-        ),
-    ] = None
-    feedback: Annotated[
-        FeedbackName | None,
-        opt.option("Search again with terms from the best hits, or from the chunks marked as relevant."),
-    ] = None
-    relevant: Annotated[
-        list[str] | None, opt.option("Id of a chunk that answers the query; may be repeated.", metavar="ID")
-    ] = None
-    irrelevant: Annotated[
-        list[str] | None, opt.option("Id of a chunk that does not; may be repeated.", metavar="ID")
-    ] = None
-    synonyms: Annotated[
-        Path | None,
-        opt.option("File of synonyms: lines such as `car, automobile` or `NBA => National Basketball Association`."),
-    ] = None
-    fuzzy: Annotated[bool, opt.option("Search for near spellings of unknown words.", "--fuzzy")] = False
-    syntax: Annotated[bool, opt.option('Read word^2, lab*, +word, -word and "a phrase" in the query.', "--syntax")] = (
-        False
-    )
-    must: Annotated[
-        list[str] | None, opt.option("Words that every hit must have; may be repeated.", metavar="TEXT")
-    ] = None
-    must_not: Annotated[
-        list[str] | None, opt.option("Words that no hit may have together; may be repeated.", metavar="TEXT")
-    ] = None
-    phrase: Annotated[
-        list[str] | None, opt.option("Phrase that every hit must have; may be repeated.", metavar="TEXT")
-    ] = None
-    slop: Annotated[
-        int | None, opt.option("Maximum number of words between those of a phrase, 0 by default.", min=0, max=1000)
-    ] = None
-    statistics: Annotated[
-        str, opt.option("N and df of: namespace, all, or the chunks that fit a filter as JSON.", metavar="PART")
-    ] = "namespace"
-    min_should_match: Annotated[
-        str | None, opt.option("How many words of the query a hit must have: 3, -1, 75%, 3<90%.", metavar="COUNT")
-    ] = None
-    rescore: Annotated[
-        bool,
-        opt.option(
-            "Compute the scores again from the stored vectors: exact where a server stores its index in fp16.",
-            "--rescore",
-        ),
-    ] = False
-
-    def options(self) -> dict[str, Any]:
-        """Return the options of the query, as a search takes them."""
-        if self.min_should_match is not None:
-            with as_usage("--min-should-match"):
-                check_min_should_match(self.min_should_match)
-        expansion = None
-        if self.synonyms is not None or self.fuzzy:
-            rules = None if self.synonyms is None else Synonyms.read(self.synonyms)
-            expansion = QueryExpansion(synonyms=rules, fuzzy=Fuzzy() if self.fuzzy else None)
-        return {
-            **parse_query_settings(self.idf, self.setting),
-            "feedback": METHODS_BY_NAME[self.feedback]() if self.feedback else None,
-            "relevant": self.relevant or None,
-            "irrelevant": self.irrelevant or None,
-            "expansion": expansion,
-            "syntax": self.syntax,
-            "must": self.must or None,
-            "must_not": self.must_not or None,
-            "phrases": self.phrase or None,
-            "slop": self.slop,
-            "statistics": self._statistics(),
-            "min_should_match": self.min_should_match,
-            "rescore": self.rescore,
-        }
-
-    def _statistics(self) -> Any:
-        part = self.statistics
-        return opt.parse_filter_option(part) if part.lstrip().startswith("{") else part
-
-    def scope(self) -> dict[str, Any]:
-        """Return which chunks are searched."""
-        return {"filter": opt.parse_filter_option(self.filter), "namespace": self.namespace}
 
 
 def search(
     words: Annotated[list[str], opt.argument("QUERY...", "Words or a question.")],
     place: opt.IndexAddress,
     question: Question,
-    boosts: Boosts,
-    selection: Selection,
+    options: SearchOptions,
     dense: DenseSearch,
+    fusion: FusionOptions,
     k: HitCount = 10,
     explain: Annotated[bool, opt.option("Explain the score of every hit.", "--explain")] = False,
-    highlight: Annotated[bool, opt.option("Add the best sentences of each hit to the JSON.", "--highlight")] = False,
     as_json: opt.AsJson = False,
 ) -> None:
     """Show the chunks with the highest BM25 scores.
@@ -142,21 +44,21 @@ def search(
     With --embedding, an index that was made with the same model is searched by words and by dense vectors, and both
     rankings become one. --explain explains the BM25 score.
     """
-    query, scope, options = " ".join(words), question.scope(), question.options()
-    scored = {**scope, **options, **boosts.options()}
-    asked, model = {**scored, **selection.options()}, dense.load()
+    text = " ".join(words)
+    query, asked = question.query(text), {"k": k, **question.scope(), **options}
+    model = dense.load(query, options, fusion)
     with place.open_existing(read_only=True) as index:
-        fragments = highlight if as_json else dense.highlighting(open_console().width)
-        hits = dense.search(index, model, query, k, {**asked, "highlight": fragments})
-        shown = asked if model is None else scored  # the place of a hit is not that of the search by words
-        trees = [index.explain(query, hit.id, chunk_namespace=hit.namespace, k=k, **shown) for hit in hits if explain]
-        diagnosis = None if hits or as_json else index.why_nothing(query, k, **asked)
+        shown = {} if as_json else {"highlight": dense.highlighting(open_console().width)}
+        hits = dense.search(index, model, text, query, {**asked, **fusion, **shown})
+        scored = asked if model is None else {**asked, **dict.fromkeys(PLACING)}  # other places in one search of two
+        trees = [index.explain(query, hit.id, chunk_namespace=hit.namespace, **scored) for hit in hits if explain]
+        diagnosis = None if hits or as_json else index.diagnose(query, **asked)
         if as_json:
             extra = [{"explanation": tree.to_dict()} for tree in trees] or [{} for _ in hits]
-            print_json([{**_to_json(hit), **more} for hit, more in zip(hits, extra, strict=True)])
+            print_json([{**hit.to_dict(), **more} for hit, more in zip(hits, extra, strict=True)])
             return
-        print_hits(hits, trees, mark_contexts(index, query, hits, {"namespace": question.namespace, **options}))
-        note_missing_keys(hits, boosts, selection)
+        print_hits(hits, trees, mark_contexts(index, query, hits, asked["namespace"], options))
+        note_missing_keys(hits, options)
         dense.note_missing(index)
     if diagnosis:
         print_note(str(diagnosis))
@@ -166,46 +68,36 @@ def why(
     query: Annotated[str, opt.argument("QUERY", "Words or a question.")],
     place: opt.IndexAddress,
     question: Question,
-    boosts: Boosts,
-    selection: Selection,
+    options: SearchOptions,
     id: Annotated[str | None, typer.Argument(metavar="ID", help="Id of a chunk that was expected.")] = None,
+    chunk_namespace: opt.ChunkNamespace = None,
     k: HitCount = 10,
-    min_score: Annotated[float | None, opt.option("Score below which hits are of no use.")] = None,
     as_json: opt.AsJson = False,
 ) -> None:
     """Show why a search finds nothing or, with an id, why a chunk is not among its hits."""
-    asked: dict[str, Any] = {**question.scope(), **question.options(), **boosts.options(), **selection.options()}
+    asked, scope = question.query(query), question.scope()
     with place.open_existing(read_only=True) as index:
-        if id is None:
-            diagnosis = index.why_nothing(query, k, min_score=min_score, **asked)
-        else:
-            diagnosis = index.why_not(query, id, k, min_score=min_score, **asked)
+        diagnosis = index.diagnose(asked, id, k, chunk_namespace=chunk_namespace, **scope, **options)
     print_result(as_json, diagnosis.to_dict(), Text(str(diagnosis)))
     if id is not None and not as_json and any(reason.code == "no_chunk" for reason in diagnosis.reasons):
         print_note(f"put a query of several words into quotes: the id is what follows the query, here {id!r}")
 
 
-def _to_json(hit: Hit) -> dict[str, Any]:
-    """Return a hit as JSON values, without what was not asked for."""
-    fields = asdict(hit)
-    return {name: value for name, value in fields.items() if value is not None}
-
-
 def mark_contexts(
-    index: BM25Index, query: str, hits: Sequence[Hit], options: Mapping[str, Any]
+    index: BM25Index, query: Query, hits: Sequence[Hit], namespace: Any, options: SearchOptions
 ) -> list[Sequence[tuple[int, int]]]:
     """Return the places of the query's terms in the context of each hit, none where there is no context."""
     every = Highlighting(max_fragments=MAX_FRAGMENTS)
-    asked = {name: options[name] for name in options if name in QUERY_OPTIONS | {"namespace"}}
-    contexts = [index.highlight(query, hit.context.text, every, **asked) if hit.context else [] for hit in hits]
+    highlight = partial(index.highlight, query, highlighting=every, namespace=namespace, **options)
+    contexts = [highlight(hit.context.text) if hit.context else [] for hit in hits]
     return [[mark for fragment in fragments for mark in fragment.marks] for fragments in contexts]
 
 
-def note_missing_keys(hits: Sequence[Hit], boosts: Boosts, selection: Selection) -> None:
+def note_missing_keys(hits: Sequence[Hit], options: SearchOptions) -> None:
     """Note the metadata keys of options that no hit has: they may be misspelt."""
     held = sorted({key for hit in hits for key in hit.metadata})
-    keys = [boost.key for boost in boosts.options().get("boosts", ())] + [selection.group_by]
-    missing = [key for key in dict.fromkeys(keys) if key and key not in held]
+    keyed = [*(options.get("boosts") or ()), options.get("group")]
+    missing = [key for key in dict.fromkeys(getattr(one, "key", None) for one in keyed) if key and key not in held]
     if hits and missing:
         keys_held = f"the keys are {list_first(held)}" if held else "no hit has any"
         print_note(f"no hit has {list_first(missing)} in its metadata; {keys_held}")
@@ -228,8 +120,8 @@ def explain(
     words: Annotated[list[str], opt.argument("QUERY... ID", "Words or a question, and then the id of a chunk.")],
     place: opt.IndexAddress,
     question: Question,
-    boosts: Boosts,
-    selection: Selection,
+    options: SearchOptions,
+    chunk_namespace: opt.ChunkNamespace = None,
     k: HitCount = 10,
     tree: Annotated[bool, opt.option("Show every formula with its numbers.", "--tree")] = False,
     as_json: opt.AsJson = False,
@@ -241,9 +133,9 @@ def explain(
     *of_query, chunk = words
     if not of_query:
         raise typer.BadParameter("must be a query, and then the id of a chunk", param_hint="'QUERY... ID'")
-    query, options = " ".join(of_query), {**question.options(), **boosts.options(), **selection.options()}
+    query, scope = question.query(" ".join(of_query)), question.scope()
     with place.open_existing(read_only=True) as index:
-        explained = index.explain(query, chunk, k=k, **question.scope(), **options)
+        explained = index.explain(query, chunk, chunk_namespace=chunk_namespace, k=k, **scope, **options)
     shown = explained.tree if tree else explained.table(open_console().width)
     print_result(as_json, explained.to_dict(tree=tree), Text(shown))
 
@@ -252,12 +144,12 @@ def terms(
     place: opt.IndexAddress,
     prefix: Annotated[str, typer.Argument(metavar="PREFIX", help="Beginning of the terms, as they are stemmed.")] = "",
     top: Annotated[int, typer.Option(min=1, max=MAX_LISTED_TERMS, help="Maximum number of terms.")] = 100,
-    namespace: opt.Namespace = "",
+    namespace: opt.Namespaces = None,
     filter: opt.Filter = None,
     as_json: opt.AsJson = False,
 ) -> None:
     """List the terms that most chunks have, with their df and IDF."""
     with place.open_existing(read_only=True) as index:
-        found = index.terms(prefix=prefix, top=top, namespace=namespace, filter=opt.parse_filter_option(filter))
+        found = index.terms(prefix=prefix, top=top, namespace=namespace or "", filter=opt.parse_filter_option(filter))
     lines = [f"{term.term}  df {term.df:,} of {term.num_chunks:,}  IDF {term.idf:.3f}" for term in found]
     print_result(as_json, [asdict(term) for term in found], *map(Text, lines))

@@ -18,8 +18,30 @@ MAX_BATCH_CHUNKS = 1_000
 MAX_BATCH_BYTES = 8 << 20  # with its vectors, such a batch stays below 64 MB, the limit of a Milvus message
 
 
+class Plain:
+    """A dataclass that becomes JSON values, the same ones on all surfaces."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all fields as plain JSON values, without those that were not asked for.
+
+        Returns
+        -------
+        dict
+            By the names of the fields; those that are None are missing.
+        """
+        return {name: _to_plain(value) for name, value in vars(self).items() if value is not None}
+
+
+def _to_plain(value: Any) -> Any:
+    if isinstance(value, Plain):
+        return value.to_dict()
+    if isinstance(value, dict):
+        return {name: _to_plain(one) for name, one in value.items()}
+    return list(map(_to_plain, value)) if isinstance(value, list | tuple) else value
+
+
 @dataclass(frozen=True)
-class Chunk:
+class Chunk(Plain):
     """A stored chunk.
 
     Parameters
@@ -42,7 +64,7 @@ class Chunk:
 
 
 @dataclass(frozen=True)
-class Passage:
+class Passage(Plain):
     """A part of a document: a chunk with its neighbours, each character once where chunks overlap.
 
     Parameters
@@ -60,9 +82,19 @@ class Passage:
     end: int
     chunks: tuple[Chunk, ...]
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the text and the place as plain JSON values, with the ids of the chunks.
+
+        Returns
+        -------
+        dict
+            With the keys ``text``, ``start``, ``end`` and ``ids``.
+        """
+        return {"text": self.text, "start": self.start, "end": self.end, "ids": [chunk.id for chunk in self.chunks]}
+
 
 @dataclass(frozen=True)
-class Fragment:
+class Fragment(Plain):
     """A part of a text that holds terms of a query, see `highlight` in :class:`~rag_bm25.SearchOptions`.
 
     Parameters
@@ -95,7 +127,7 @@ class Fragment:
 
 
 @dataclass(frozen=True)
-class Hit:
+class Hit(Plain):
     """A search hit.
 
     Parameters

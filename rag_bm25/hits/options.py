@@ -67,7 +67,7 @@ class SearchOptions(TypedDict, total=False):
     diversity : MMR or NearDuplicates
         Choose hits that differ from each other, or leave out those that resemble a better one.
     context : {"neighbors", "document"}
-        Give each hit the chunks before and after it, or its whole document, see
+        Give each hit the chunks before and after it, or its whole document. See
         :meth:`rag_bm25.BM25Index.neighbors`.
     highlight : bool or Highlighting
         Give each hit its highlights: the best sentences of its text, and the places of the query's terms in them. Those

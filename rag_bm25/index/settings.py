@@ -9,7 +9,7 @@ from rag_bm25.analysis import AnalyzerConfig
 from rag_bm25.errors import ParameterError
 from rag_bm25.index.config import IndexConfig
 from rag_bm25.weighting.fields import FieldWeight
-from rag_bm25.weighting.query import QueryWeighting
+from rag_bm25.weighting.query import DEFAULT_WEIGHTING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -163,4 +163,4 @@ def query_options(config: IndexConfig) -> dict[str, Value]:
 
 def document_side(config: IndexConfig) -> IndexConfig:
     """Return a config with the defaults on the query's side: equal ones can share an index."""
-    return with_settings(config, asdict(QueryWeighting()))
+    return with_settings(config, asdict(DEFAULT_WEIGHTING))

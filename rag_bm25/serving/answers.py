@@ -6,8 +6,6 @@ import json
 import logging
 from typing import TYPE_CHECKING, Any
 
-from pydantic import ValidationError
-
 from rag_bm25.errors import (
     ChunkNotFoundError,
     IndexNotFoundError,
@@ -15,16 +13,12 @@ from rag_bm25.errors import (
     RagBM25Error,
     ReadOnlyError,
     StoreError,
-    short_repr,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from rag_bm25.serving.requests import Request
+    from collections.abc import Iterator
 
 LOGGER = logging.getLogger("rag_bm25.serving")
-MAX_SHOWN = 3  # faults of one request
 LEVELS = 2  # of an answer, to its hits: together they may be larger than the memory
 
 STATUSES: tuple[tuple[type[Exception], int, str], ...] = (
@@ -82,28 +76,6 @@ def _place_of(error: Exception) -> str:
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
     return "unknown" if trace is None else f"{trace.tb_frame.f_globals.get('__name__')}:{trace.tb_lineno}"
-
-
-def parse(model: type[Request], given: Mapping[str, Any], *, strict: bool = True) -> Any:
-    """Read a request; the refusal names each wrong argument and its rule."""
-    try:
-        return model.model_validate(given, strict=strict)
-    except ValidationError as error:
-        faults = error.errors(include_url=False, include_context=False)
-        shown = "; ".join(_describe(fault) for fault in faults[:MAX_SHOWN])
-        more = f"; and {len(faults) - MAX_SHOWN} more" if len(faults) > MAX_SHOWN else ""
-        raise RefusedError(400, "bad_request", shown + more) from None
-
-
-def _describe(fault: Mapping[str, Any]) -> str:
-    name = ".".join(str(part) for part in fault["loc"]) or "the request"
-    if fault["type"] == "missing":
-        return f"{name} is missing"
-    if fault["type"] == "extra_forbidden":
-        return f"{name} is no argument"
-    what, should, rule = fault["msg"].removeprefix("Value error, ").partition(" should ")
-    said = f"{name} must {rule}" if should else f"{name}: {what}"
-    return f"{said}, got {short_repr(fault['input'])}"
 
 
 def to_bytes(answer: Any, most: int) -> bytes:

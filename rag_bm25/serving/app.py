@@ -18,7 +18,8 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from rag_bm25.serving.agents import build_mcp_server
-from rag_bm25.serving.answers import RefusedError, parse, to_bytes
+from rag_bm25.serving.answers import RefusedError, to_bytes
+from rag_bm25.serving.fields import read, read_words
 from rag_bm25.serving.guard import Guard, refusal_response
 from rag_bm25.serving.openapi import describe
 from rag_bm25.serving.routes import API, OPERATIONS
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
 PAGE = Path(__file__).with_name("page")
 DISCARDED = 8 << 20  # bytes of a body that is too large: a client that still sends would not read the refusal
 PARSING = threading.Lock()  # no other thread goes on meanwhile: two in turns would hold up the event loop
-LISTS = {"must", "must_not", "phrases", "relevant", "irrelevant", "ids"}
-OBJECTS = {"filter", "statistics", "synonyms", "boosts", "first", "second"}  # JSON, if they look like it
 
 
 def build_app(server: Served, settings: Settings) -> Starlette:
@@ -86,8 +85,8 @@ async def _answer(operation: Operation, server: Served, settings: Settings, requ
     try:
         if operation.call.writes and not settings.allow_writes:
             raise RefusedError(403, "read_only", "this server does not write; rag-bm25 serve --allow-writes does")
-        read = await _receive(operation, request, settings.limits)
-        body = await server.ask(operation.call, read, lambda _, answer: to_bytes(answer, settings.limits.answer))
+        asked = await _receive(operation, request, settings.limits)
+        body = await server.ask(operation.call, asked, lambda _, answer: to_bytes(answer, settings.limits.answer))
     except ClientDisconnect:
         return Response(None, 400)  # that nobody reads; no failure of the server, which a log would have
     except Exception as error:  # noqa: BLE001 - each becomes an answer
@@ -97,17 +96,16 @@ async def _answer(operation: Operation, server: Served, settings: Settings, requ
 
 async def _receive(operation: Operation, request: HttpRequest, limits: Limits) -> Callable[[], Any]:
     """Return what reads a request: the body's JSON object, or the query string, and the id in the path."""
-    path = dict(request.path_params)
-    if operation.name == "delete" and path:
-        path = {"ids": [path["id"]]}
+    path = {"ids" if operation.name == "delete" else name: [value] for name, value in request.path_params.items()}
     if request.method in ("GET", "HEAD") or path:
-        return lambda: parse(operation.model, {**_from_query(request), **path}, strict=False)
+        words = {name: request.query_params.getlist(name) for name in request.query_params}
+        return lambda: read_words(operation.model, {**words, **path})
     if request.query_params:
         raise RefusedError(400, "bad_request", "the arguments belong into the body, a JSON object")
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
         raise RefusedError(415, "wrong_type", "the header Content-Type must be application/json")
     body = await _receive_body(request, limits.body if operation.call.writes else min(limits.body, limits.question))
-    return lambda: parse(operation.model, _parse_json(body))
+    return lambda: read(operation.model, _parse_json(body))
 
 
 async def _receive_body(request: HttpRequest, most: int) -> bytes:
@@ -137,22 +135,6 @@ def _parse_json(body: bytes) -> dict[str, Any]:
 
 def _refuse_constant(name: str) -> None:
     raise ValueError(name)
-
-
-def _from_query(request: HttpRequest) -> dict[str, Any]:
-    """Return the arguments of a query string: a list is a repeated name, an object is JSON."""
-    given: dict[str, Any] = {}
-    for name in request.query_params:
-        values = request.query_params.getlist(name)
-        one = values[-1]
-        if name in OBJECTS and one.lstrip().startswith(("{", "[")):
-            try:
-                given[name] = json.loads(one, parse_constant=_refuse_constant)
-            except (RecursionError, ValueError):
-                raise RefusedError(400, "bad_request", f"{name} must be JSON") from None
-        else:
-            given[name] = values if name in LISTS or len(values) > 1 else one
-    return given
 
 
 async def _on_http_error(request: HttpRequest, error: Exception) -> Response:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pydantic.json_schema import models_json_schema
-
 from rag_bm25._version import __version__
+from rag_bm25.definitions import Choice, Number, Text
+from rag_bm25.serving.fields import arguments_of, schema, summary
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rag_bm25.serving.requests import Request
+    from rag_bm25.definitions import Option
     from rag_bm25.serving.routes import Operation
 
 REFERENCES = "#/components/schemas/{model}"
@@ -30,9 +30,7 @@ ERROR = {
 
 def describe(api: str, operations: Sequence[Operation], *, with_token: bool) -> dict[str, Any]:
     """Return the description."""
-    models: set[type[Request]] = {each.model for each in operations}
-    ordered = sorted(models, key=lambda model: model.__name__)
-    _, schemas = models_json_schema([(model, "validation") for model in ordered], ref_template=REFERENCES)
+    models = sorted({each.model for each in operations}, key=lambda model: model.__name__)
     paths: dict[str, dict[str, Any]] = {}
     for each in operations:
         path = paths.setdefault(api + each.path.replace(":path", ""), {})
@@ -42,7 +40,7 @@ def describe(api: str, operations: Sequence[Operation], *, with_token: bool) -> 
         "openapi": "3.1.0",
         "info": {"title": "rag-bm25", "version": __version__, "description": "One index, served to many."},
         "paths": paths,
-        "components": {"schemas": {**schemas["$defs"], "Error": ERROR}},
+        "components": {"schemas": {**{model.__name__: schema(model) for model in models}, "Error": ERROR}},
     }
     if with_token:
         document["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
@@ -51,11 +49,10 @@ def describe(api: str, operations: Sequence[Operation], *, with_token: bool) -> 
 
 
 def _describe_operation(operation: Operation, method: str) -> dict[str, Any]:
-    summary = (operation.model.__doc__ or "").partition("\n")[0]
     in_path = "{id:path}" in operation.path
     described: dict[str, Any] = {
         "operationId": f"{operation.name}{'_by_id' if in_path else ''}_{method.lower()}",
-        "summary": summary,
+        "summary": summary(operation.model),
         "responses": {
             "200": {"description": operation.answer, "content": {"application/json": {"schema": {"type": "object"}}}},
             "default": {
@@ -67,24 +64,25 @@ def _describe_operation(operation: Operation, method: str) -> dict[str, Any]:
     if method == "GET" or in_path:
         described["parameters"] = _describe_parameters(operation, in_path=in_path)
     else:
-        schema = {"$ref": REFERENCES.format(model=operation.model.__name__)}
-        described["requestBody"] = {"required": True, "content": {"application/json": {"schema": schema}}}
+        body = {"$ref": REFERENCES.format(model=operation.model.__name__)}
+        described["requestBody"] = {"required": True, "content": {"application/json": {"schema": body}}}
     return described
 
 
 def _describe_parameters(operation: Operation, *, in_path: bool) -> list[dict[str, Any]]:
-    schema = operation.model.model_json_schema(ref_template=REFERENCES)
-    required = set(schema.get("required", ()))
-    parameters: list[dict[str, Any]] = []
-    for name, rule in schema.get("properties", {}).items():
-        if in_path and (name == "id" or (operation.call.writes and name != "namespace")):
-            continue
-        about = rule.get("description", "")
-        parameters.append(
-            {"name": name, "in": "query", "required": name in required, "description": about, "schema": rule}
-        )
+    own = arguments_of(operation.model)
+    hidden = own.keys() - {"namespace"} if in_path and operation.call.writes else {"id"} if in_path else set()
+    parameters = [_describe_parameter(option) for name, option in own.items() if name not in hidden]
     if in_path:
         about = "Id of the chunk; / and # are written %2F and %23."
         given = {"name": "id", "in": "path", "required": True, "description": about, "schema": {"type": "string"}}
         parameters.insert(0, given)
     return parameters
+
+
+def _describe_parameter(option: Option) -> dict[str, Any]:
+    """Return an argument of a query string, which spells what is no text, number or name in a form of its own."""
+    given = {"name": option.name, "in": "query", "required": option.is_required}
+    if isinstance(option.kind, Choice | Number | Text):
+        return {**given, "description": option.summary, "schema": option.schema()}
+    return {**given, "description": f"{option.summary} Form: {option.kind.form}", "schema": {"type": "string"}}

@@ -19,10 +19,11 @@ from rag_bm25.serving.jobs import Jobs
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rag_bm25.documents.chunks import Chunk, Fragment, Hit, Passage
+    from rag_bm25.index.arguments import Namespaces
     from rag_bm25.index.index import BM25Index
     from rag_bm25.ingestion.files import Found
     from rag_bm25.query.scores import ScoreExplanation
+    from rag_bm25.serving.fields import Request
 
 MAX_MEASURED = 50_000  # chunks whose lengths are read, at most
 WARM_UP = 100  # characters
@@ -43,21 +44,21 @@ class Operations:
         chunk = next(self._index.chunks(namespace=None), None)
         if chunk is not None:
             self._index.search(chunk.text[:WARM_UP], 1, namespace=None)
-            self._correct(chunk.text[:WARM_UP], requests.Place(all_namespaces=True))
+            self._correct(chunk.text[:WARM_UP], None)
 
     # Searching
 
     def search(self, asked: requests.Search | requests.AgentSearch) -> dict[str, Any]:
         """Return hits; if there are none, the reason."""
-        hits = self._index.search(asked.text, asked.k, **asked.scope(), **asked.options())
-        answer: dict[str, Any] = {"hits": [hit_to_json(hit, asked.max_text) for hit in hits], "count": len(hits)}
+        hits = self._index.search(asked.to_query(), asked.k, **asked.scope(), **asked.options)
+        answer: dict[str, Any] = {"hits": [cut(hit.to_dict(), asked.max_text) for hit in hits], "count": len(hits)}
         if not hits:
-            answer["suggestion"] = self._correct(asked.text, asked)
+            answer["suggestion"] = self._correct(asked.query, asked.namespaces)
         return answer
 
-    def _correct(self, text: str, place: requests.Place) -> str | None:
+    def _correct(self, query: str, namespaces: Namespaces) -> str | None:
         try:
-            return self._index.suggest(text, namespace=place.namespaces())
+            return self._index.suggest(query, namespace=namespaces)
         except MissingExtraError:
             return None
 
@@ -67,27 +68,23 @@ class Operations:
 
     def _explain(self, asked: requests.Explain | requests.AgentExplain) -> ScoreExplanation:
         scope = {**asked.scope(), "chunk_namespace": asked.chunk_namespace, "k": asked.k}
-        return self._index.explain(asked.text, asked.id, **scope, **asked.options())
+        return self._index.explain(asked.to_query(), asked.id, **scope, **asked.options)
 
     def why(self, asked: requests.Why) -> dict[str, Any]:
         """Return why a search finds nothing, or does not find a chunk."""
-        scope = {**asked.scope(), "k": asked.k, "min_score": asked.min_score}
-        if asked.id is None:
-            found = self._index.why_nothing(asked.text, **scope, **asked.options())
-        else:
-            scope["chunk_namespace"] = asked.chunk_namespace
-            found = self._index.why_not(asked.text, asked.id, **scope, **asked.options())
+        scope = {**asked.scope(), "chunk_namespace": asked.chunk_namespace}
+        found = self._index.diagnose(asked.to_query(), asked.id, asked.k, **scope, **asked.options)
         return {"diagnosis": {**found.to_dict(), "text": str(found)}}
 
     def suggest(self, asked: requests.Suggest) -> dict[str, Any]:
         """Return the query with corrected spelling, None if there is nothing to correct."""
-        return {"suggestion": self._index.suggest(asked.text, namespace=asked.namespaces())}
+        return {"suggestion": self._index.suggest(asked.query, namespace=asked.namespaces)}
 
     def highlight(self, asked: requests.Highlight) -> dict[str, Any]:
         """Return the parts of a text that have words of the query."""
-        given = {"namespace": asked.namespaces(), **asked.options()}
-        fragments = self._index.highlight(asked.text, asked.passage, asked.highlighting(), **given)
-        return {"highlights": [fragment_to_json(fragment) for fragment in fragments]}
+        given = {**asked.options, "namespace": asked.namespaces}
+        fragments = self._index.highlight(asked.to_query(), asked.text, given.pop("highlight", None), **given)
+        return {"highlights": [fragment.to_dict() for fragment in fragments]}
 
     # Statistics
 
@@ -98,7 +95,7 @@ class Operations:
 
     def term_statistics(self, asked: requests.TermStatistics) -> dict[str, Any]:
         """Return N, df and IDF of the words of a text."""
-        found = self._index.term_statistics(asked.text, **asked.scope())
+        found = self._index.term_statistics(asked.terms, **asked.scope())
         return {"terms": [asdict(term) for term in found]}
 
     def top_terms(self, asked: requests.TopTerms) -> dict[str, Any]:
@@ -121,7 +118,7 @@ class Operations:
         return {
             "unit": stats.length_unit,
             "measured": len(lengths),
-            "chunks": stats.num_chunks,
+            "num_chunks": stats.num_chunks,
             "counts": counts.tolist(),
             "edges": edges.tolist(),
             "percentiles": {str(mark): float(np.percentile(measured, mark)) for mark in marks},
@@ -136,30 +133,30 @@ class Operations:
             },
         }
 
-    def progress(self, _: requests.Request) -> dict[str, Any]:
+    def progress(self, _: Request) -> dict[str, Any]:
         """Return the jobs that write, the newest first."""
         jobs = self.jobs.to_json()
         return {"writing": any(job["state"] == "running" for job in jobs), "jobs": jobs}
 
     # Chunks
 
-    def document(self, asked: requests.Document) -> dict[str, Any]:
+    def chunk(self, asked: requests.ReadChunk) -> dict[str, Any]:
         """Return a chunk, with its context if asked for."""
         found = self._index.get([asked.id], namespace=asked.namespace)
         if not found:
             raise ChunkNotFoundError(f"no chunk {asked.id!r} in {name_namespace(asked.namespace)}")
-        answer = chunk_to_json(found[0])
+        answer = found[0].to_dict()
         if asked.context is not None:
             window = None if asked.context == "document" else 1
-            answer["context"] = passage_to_json(self._index.neighbors(found[0], window, window))
+            answer["context"] = self._index.neighbors(found[0], window, window).to_dict()
         return answer
 
-    def documents(self, asked: requests.Documents) -> dict[str, Any]:
+    def chunks(self, asked: requests.ReadChunks) -> dict[str, Any]:
         """Return the chunks of a source, in the order of the document."""
         found = self._index.chunks(filter={"source": asked.source}, namespace=asked.namespace)
         chunks = sorted(islice(found, MAX_SOURCE_CHUNKS), key=lambda chunk: (order_in_source(chunk), chunk.id))
         page = chunks[asked.offset : asked.offset + asked.limit]
-        return {"documents": [chunk_to_json(chunk) for chunk in page], "total": len(chunks), "offset": asked.offset}
+        return {"chunks": [chunk.to_dict() for chunk in page], "total": len(chunks), "offset": asked.offset}
 
     # For agents, who have fewer tools than programs have routes
 
@@ -167,7 +164,7 @@ class Operations:
         """Return hits; if there are none, the reasons."""
         answer = self.search(asked)
         if not answer["hits"]:
-            found = self._index.why_nothing(asked.text, asked.k, **asked.scope(), **asked.options())
+            found = self._index.diagnose(asked.to_query(), k=asked.k, **asked.scope(), **asked.options)
             answer["reasons"] = str(found)
         return answer
 
@@ -178,38 +175,36 @@ class Operations:
 
     def figures(self, asked: requests.AgentStatistics) -> dict[str, Any]:
         """Return the figures of the index, and of terms if asked for."""
-        answer = self.statistics(requests.Statistics(namespace=asked.namespaces()))
-        place: dict[str, Any] = asked.model_dump(include={"filter", "namespace", "all_namespaces"})
-        if asked.text is not None:
-            answer |= self.term_statistics(requests.TermStatistics(text=asked.text, **place))
+        answer = self.statistics(requests.Statistics(namespace=asked.namespaces))
+        if asked.terms is not None:
+            answer |= self.term_statistics(asked.of_terms())
         if asked.top:
-            top = self.top_terms(requests.TopTerms(prefix=asked.prefix, top=asked.top, **place))
-            answer["top"] = top["terms"]
+            answer["top"] = self.top_terms(asked.of_top())["terms"]
         return answer
 
-    def read(self, asked: requests.AgentDocument) -> dict[str, Any]:
+    def read(self, asked: requests.AgentChunks) -> dict[str, Any]:
         """Return a chunk, or those of a source."""
         if (asked.id is None) == (asked.source is None):
             raise InputError("exactly one of id and source must be given")
         if asked.id is not None:
-            return self.document(requests.Document(id=asked.id, namespace=asked.namespace, context=asked.context))
-        page = {"offset": asked.offset, "limit": asked.limit}
-        return self.documents(requests.Documents(source=str(asked.source), namespace=asked.namespace, **page))
+            return self.chunk(requests.ReadChunk(id=asked.id, namespace=asked.namespace, context=asked.context))
+        page: dict[str, Any] = {"offset": asked.offset, "limit": asked.limit}
+        return self.chunks(requests.ReadChunks(source=str(asked.source), namespace=asked.namespace, **page))
 
     # Writing
 
     def add(self, asked: requests.Add) -> dict[str, Any]:
         """Store chunks, and return their ids."""
-        given = asked.documents
-        vectors = [document.embedding for document in given]
+        given = asked.chunks
+        vectors = [chunk.embedding for chunk in given]
         if any(vector is not None for vector in vectors) and None in vectors:
-            raise InputError("either every document has an embedding, or none")
+            raise InputError("either every chunk has an embedding, or none")
         with self.jobs.run("add") as job:
             job.report(Progress("chunks", 0, len(given)))
             ids = self._index.add(
-                [document.text for document in given],
-                ids=[document.id for document in given],
-                metadatas=[document.metadata for document in given],
+                [chunk.text for chunk in given],
+                ids=[chunk.id for chunk in given],
+                metadatas=[chunk.metadata for chunk in given],
                 embeddings=None if vectors[0] is None else np.asarray(vectors, np.float32),
                 namespace=asked.namespace,
             )
@@ -235,48 +230,12 @@ class Operations:
         return {"deleted": deleted}
 
 
-def hit_to_json(hit: Hit, max_text: int | None = None) -> dict[str, Any]:
-    """Return a hit as JSON values, without what was not asked for."""
-    answer: dict[str, Any] = {
-        "id": hit.id,
-        "score": hit.score,
-        **cut(hit.text, max_text),
-        "metadata": hit.metadata,
-        "namespace": hit.namespace,
-    }
-    if hit.group_score is not None:
-        answer["group_score"] = hit.group_score
-    if hit.highlights is not None:
-        answer["highlights"] = [fragment_to_json(fragment) for fragment in hit.highlights]
-    if hit.field_highlights:
-        fields = hit.field_highlights.items()
-        answer["field_highlights"] = {name: [fragment_to_json(one) for one in some] for name, some in fields}
-    if hit.context is not None:
-        answer["context"] = passage_to_json(hit.context, max_text)
-    return answer
-
-
-def fragment_to_json(fragment: Fragment) -> dict[str, Any]:
-    """Return a part of a text as JSON values."""
-    return asdict(fragment)
-
-
-def cut(text: str, max_text: int | None) -> dict[str, Any]:
-    """Return a text, or its beginning and the number of its characters."""
-    if max_text is None or len(text) <= max_text:
-        return {"text": text}
-    return {"text": text[:max_text], "characters": len(text)}
-
-
-def chunk_to_json(chunk: Chunk) -> dict[str, Any]:
-    """Return a chunk as JSON values."""
-    return asdict(chunk)
-
-
-def passage_to_json(passage: Passage, max_text: int | None = None) -> dict[str, Any]:
-    """Return a part of a document as JSON values, with the ids of its chunks."""
-    place = {"start": passage.start, "end": passage.end, "ids": [chunk.id for chunk in passage.chunks]}
-    return {**cut(passage.text, max_text), **place}
+def cut(hit: dict[str, Any], max_text: int | None) -> dict[str, Any]:
+    """Cut the text of a hit, and that of its context; what is cut says how many characters there are."""
+    given = {**hit, "context": cut(hit["context"], max_text)} if "context" in hit else hit
+    if max_text is None or len(hit["text"]) <= max_text:
+        return given
+    return {**given, "text": hit["text"][:max_text], "characters": len(hit["text"])}
 
 
 @dataclass(frozen=True)

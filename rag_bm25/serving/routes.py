@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rag_bm25.serving import requests
+from rag_bm25.serving.fields import Request
 from rag_bm25.serving.operations import Call, Operations
 
 API = "/api/v1"
@@ -16,7 +17,7 @@ class Operation:
 
     call: Call
     path: str
-    model: type[requests.Request]
+    model: type[Request]
     answer: str
     methods: tuple[str, ...] = ("GET", "POST")
 
@@ -36,7 +37,7 @@ OPERATIONS = (
         requests.Highlight,
         "The best parts of the text, with places of words.",
     ),
-    Operation(Call(Operations.suggest), "/suggest", requests.Suggest, "The corrected text, or null."),
+    Operation(Call(Operations.suggest), "/suggest", requests.Suggest, "The corrected query, or null."),
     Operation(Call(Operations.statistics), "/statistics", requests.Statistics, "Figures of the index."),
     Operation(
         Call(Operations.term_statistics), "/statistics/terms", requests.TermStatistics, "N, df and IDF of each word."
@@ -45,18 +46,14 @@ OPERATIONS = (
     Operation(
         Call(Operations.lengths), "/statistics/lengths", requests.Lengths, "A histogram, percentiles and the drift."
     ),
-    Operation(Call(Operations.progress), "/progress", requests.Request, "The jobs that write, the newest first."),
-    Operation(
-        Call(Operations.documents), "/documents", requests.Documents, "Chunks in the order of the source.", ("GET",)
-    ),
-    Operation(Call(Operations.document), "/documents/{id:path}", requests.Document, "The chunk.", ("GET",)),
-    Operation(Call(Operations.add, writes=True), "/documents", requests.Add, "The ids.", ("POST",)),
-    Operation(
-        Call(Operations.delete, writes=True), "/documents", requests.Delete, "How many were deleted.", ("DELETE",)
-    ),
+    Operation(Call(Operations.progress), "/progress", Request, "The jobs that write, the newest first."),
+    Operation(Call(Operations.chunks), "/chunks", requests.ReadChunks, "Chunks in the order of the source.", ("GET",)),
+    Operation(Call(Operations.chunk), "/chunks/{id:path}", requests.ReadChunk, "The chunk.", ("GET",)),
+    Operation(Call(Operations.add, writes=True), "/chunks", requests.Add, "The ids.", ("POST",)),
+    Operation(Call(Operations.delete, writes=True), "/chunks", requests.Delete, "How many were deleted.", ("DELETE",)),
     Operation(
         Call(Operations.delete, writes=True),
-        "/documents/{id:path}",
+        "/chunks/{id:path}",
         requests.Delete,
         "How many were deleted.",
         ("DELETE",),

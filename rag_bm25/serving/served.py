@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
     from rag_bm25.index.index import BM25Index
     from rag_bm25.ingestion.files import Found
+    from rag_bm25.serving.fields import Request
     from rag_bm25.serving.observing import Observer
     from rag_bm25.serving.operations import Call
-    from rag_bm25.serving.requests import Request
     from rag_bm25.serving.settings import Limits
 
 R = TypeVar("R")

@@ -15,9 +15,9 @@ from typing_extensions import Self
 from rag_bm25.index.arguments import list_namespaces
 from rag_bm25.serving import requests
 
-PLACES = ("start_index", "end_index", "chunk")  # in the metadata; ids have them for people
 LISTS = ("hits", "chunks", "terms", "top", "ids")  # whose last members may be left out
 LINES = ("hits", "chunks")  # whose members have a line each
+PARTS = ("context", "highlights", "field_highlights", "metadata")  # left out of a chunk that is too long
 ADVICE = "ask for less: a lower k, limit or max_text"
 
 # JSON leaves them as they are. Some end a line for those who read it, and some turn the direction of writing.
@@ -37,8 +37,28 @@ class Answer(BaseModel):
         return cls(**answer)
 
 
-class Passage(BaseModel):
-    """A chunk, or a chunk with those around it."""
+class Context(BaseModel):
+    """A part of a document around a chunk, whose place is `start` to `end`."""
+
+    text: str
+    start: int
+    end: int
+    ids: list[str]
+    characters: int | None = None
+
+
+class Fragment(BaseModel):
+    """A part of a text with words of the query, whose places are `marks`."""
+
+    text: str
+    start: int
+    end: int
+    score: float
+    marks: list[list[int]]
+
+
+class Chunk(BaseModel):
+    """A chunk."""
 
     id: Annotated[str, Field(description="Id of the chunk.")]
     namespace: str = ""
@@ -47,30 +67,31 @@ class Passage(BaseModel):
     characters: Annotated[int | None, Field(description="Length of the text, of which only the beginning is here.")] = (
         None
     )
+    length: Annotated[int | None, Field(description="Length in the unit of the index.")] = None
+    context: Annotated[Context | None, Field(description="The chunk with those around it.")] = None
 
 
-class _Ranked(BaseModel):
+class Hit(Chunk):
+    """A chunk that was found."""
+
     rank: int
     score: float
-
-
-class RankedPassage(Passage, _Ranked):
-    """A hit."""
+    group_score: float | None = None
+    highlights: list[Fragment] | None = None
+    field_highlights: dict[str, list[Fragment]] | None = None
 
 
 class Hits(Answer):
     """Hits, best first; if there are none, the reasons."""
 
-    hits: list[RankedPassage]
+    hits: list[Hit]
     reasons: str = ""
 
     @classmethod
     def of(cls, _: Any, answer: Mapping[str, Any]) -> Self:
         """Return numbered hits."""
-        hits = [
-            RankedPassage(rank=rank, score=hit["score"], **_passage(hit)) for rank, hit in enumerate(answer["hits"], 1)
-        ]
-        note = "best first; document with the id of one reads more around it" if hits else ""
+        hits = [Hit(rank=rank, **hit) for rank, hit in enumerate(answer["hits"], 1)]
+        note = "best first; chunks with the id of one reads more around it" if hits else ""
         return cls(hits=hits, note=note, reasons=answer.get("reasons", ""))
 
 
@@ -123,16 +144,16 @@ class Figures(Answer):
 class Chunks(Answer):
     """A chunk, or those of a source from `offset` on."""
 
-    chunks: list[Passage]
+    chunks: list[Chunk]
     total: int | None = None
     next_offset: Annotated[int | None, Field(description="Ask for it to read on.")] = None
 
     @classmethod
-    def of(cls, asked: requests.AgentDocument, answer: Mapping[str, Any]) -> Self:
+    def of(cls, asked: requests.AgentChunks, answer: Mapping[str, Any]) -> Self:
         """Return one chunk, or say where the page of a source goes on."""
         if asked.id is not None:
-            return cls(chunks=[Passage(**_passage(answer))])
-        chunks, total = [Passage(**_passage(each)) for each in answer["documents"]], answer["total"]
+            return cls(chunks=[Chunk(**answer)])
+        chunks, total = [Chunk(**each) for each in answer["chunks"]], answer["total"]
         end = asked.offset + len(chunks)
         return cls(chunks=chunks, total=total, next_offset=end if end < total else None)
 
@@ -148,17 +169,6 @@ class Deleted(Answer):
     """The number of deleted chunks."""
 
     deleted: int
-
-
-def _passage(chunk: Mapping[str, Any]) -> dict[str, Any]:
-    shown = chunk.get("context") or chunk
-    return {
-        "id": chunk["id"],
-        "namespace": chunk["namespace"],
-        "metadata": {name: value for name, value in chunk["metadata"].items() if name not in PLACES},
-        "text": shown["text"],
-        "characters": shown.get("characters"),
-    }
 
 
 def fit(answer: Answer, most: int) -> dict[str, Any]:
@@ -183,9 +193,9 @@ def _first_of(members: list[Any], room: int) -> list[Any]:
 
 
 def _cut(value: dict[str, Any], room: int) -> dict[str, Any]:
-    """Cut the text of an object, and leave out metadata that would take more than half of the room."""
-    if _size(value.get("metadata", {})) > room // 2:
-        value = {**value, "metadata": {}}
+    """Cut the text of an object, and leave out the parts that would take more than half of the room."""
+    while _size({**value, "text": ""}) > room // 2 and (parts := [name for name in PARTS if name in value]):
+        value = {name: one for name, one in value.items() if name != parts[0]}
     if _size(value) <= room:
         return value
     marked, text = {"characters": len(value["text"]), **value, "text": ""}, value["text"][:room]

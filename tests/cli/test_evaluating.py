@@ -46,13 +46,6 @@ def test_evaluate_takes_titles_as_a_field(beir: Path) -> None:
     assert lines[0].endswith(", chunk size 8.0 estimated characters, field title:6:2:0.75")
 
 
-def test_evaluate_compares_titles_in_the_text_with_titles_as_a_field(beir: Path) -> None:
-    result = run_json("evaluate", beir, "--compare", "field=title:6:2", "--compare", "field=none,idf=lucene")
-    apart, joined = result["compared"]
-    assert [one["chunk_size"] for one in (result, apart, joined)] == [12.0, 8.0, 12.0]
-    assert [list(one["config"]["fields"]) for one in (result, apart, joined)] == [[], ["title"], []]
-
-
 @pytest.mark.parametrize(
     "arguments", [("--field", "tags:6"), ("--chunk-size", "20", "--compare", "field=title:6+tags:6")]
 )
@@ -66,10 +59,6 @@ def test_evaluate_for_people(beir: Path) -> None:
     lines = run("evaluate", beir).stdout.splitlines()
     assert lines[0] == "set: bm25, idf epsilon, k1 1.5, b 0.75, chunk size 12.0 estimated characters"
     assert lines[1].split() == ["nDCG@10", "0.5000"]
-
-
-def test_a_given_chunk_size_is_used(beir: Path) -> None:
-    assert run_json("evaluate", beir, "--chunk-size", 20)["config"]["chunk_size"] == 20.0
 
 
 def test_evaluate_leaves_nothing_on_the_named_server(beir: Path, databases: Databases) -> None:
@@ -93,13 +82,6 @@ def test_evaluate_opens_nothing_but_the_named_server(beir: Path, databases: Data
     assert databases.opened == []
 
 
-def test_evaluate_of_a_malformed_folder_fails(beir: Path, databases: Databases) -> None:
-    (beir / "qrels" / "test.tsv").write_text("q1 d1 1\n")
-    assert_fails(run("evaluate", beir), "test.tsv line 1")
-    assert_fails(run("evaluate", beir, "--split", "dev"), "qrels/dev.tsv not found")
-    assert databases.opened == []
-
-
 def test_evaluate_compares_configurations(beir: Path, databases: Databases) -> None:
     given = ("--idf", "lucene", "--uri", "http://host:1", "--compare", "stem=false", "--compare", "idf=plus,k3=8")
     result = run_json("evaluate", beir, *given)
@@ -114,19 +96,6 @@ def test_evaluate_compares_configurations(beir: Path, databases: Databases) -> N
     test = first["tests"]["ndcg@10"]
     assert (test["difference"], test["p_value"], test["worse"], test["equal"]) == (-0.5, 1.0, 1, 1)
     assert len(databases) == 2  # the query side needs no index of its own
-
-
-def test_settings_with_several_values_are_compared_in_every_combination(beir: Path, databases: Databases) -> None:
-    compared = run_json("evaluate", beir, "--uri", "http://host:1", "--compare", "b=0,0.5,idf=lucene,plus")["compared"]
-    labels = ["b=0,idf=lucene", "b=0,idf=plus", "b=0.5,idf=lucene", "b=0.5,idf=plus"]
-    assert [one["compare"] for one in compared] == labels
-    assert [(one["config"]["b"], one["config"]["idf"]) for one in compared] == [
-        (0, "lucene"),
-        (0, "plus"),
-        (0.5, "lucene"),
-        (0.5, "plus"),
-    ]
-    assert len(databases) == 3  # of b: 0.75, 0 and 0.5
 
 
 def test_compared_configurations_stand_side_by_side(beir: Path) -> None:

@@ -71,8 +71,6 @@ def test_version() -> None:
         ["ingest", ".", "--set", "k1"],
         ["ingest", ".", "--set", "k1=1.2", "--k1", "1.2"],
         ["ingest", ".", "--chunk-size", "auto"],
-        ["search", "q", "--set", "k1=1"],
-        ["search", "q", "--set", "idf=plus", "--idf", "plus"],
         ["calibrate", ".", "--set", "chunk_size=300"],
         ["ingest", ".", "--field", "title"],
         ["ingest", ".", "--field", "title:30", "--field", "title:20"],
@@ -220,10 +218,12 @@ def test_the_entry_point_imports_neither_typer_nor_rich() -> None:
     ("words", "expected"),
     [
         ("rag-bm25 re", ["repair", "reencode", "reindex"]),
-        ("rag-bm25 search --fu", ["--fuzzy", "--fusion"]),
-        ("rag-bm25 search --idf lu", ["lucene"]),
+        ("rag-bm25 search --fu", ["--fusion"]),
+        ("rag-bm25 search --boost ", ["decay", "value"]),
+        ("rag-bm25 search --diversity n", ["near-duplicates"]),
+        ("rag-bm25 evaluate --idf lu", ["lucene"]),
         ("rag-bm25 list ", ["indexes", "sources", "chunks"]),
-        ("rag-bm25 search --uri x.db --token secret --embedding none:x --rec", ["--recency"]),
+        ("rag-bm25 search --uri x.db --token secret --embedding none:x --rerank none:y --cont", ["--context"]),
     ],
 )
 def test_shells_complete_lines(databases: Databases, words: str, expected: list[str]) -> None:

@@ -16,13 +16,6 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.usefixtures("databases")
 
 
-def test_ingest_reports_counts(docs: Path) -> None:
-    result = run("ingest", docs, "--collection", "new")
-    assert result.exit_code == 0
-    assert result.stdout.startswith("3 files, 3 chunks: 3 added, 0 updated, 0 unchanged, 0 deleted; ")
-    assert result.stderr == ""
-
-
 @pytest.mark.parametrize("place", [(), ("--collection", "new")])
 def test_an_overlap_that_is_no_shorter_than_the_chunks_is_wrong_usage(
     docs: Path, databases: Databases, place: tuple[str, ...]
@@ -43,36 +36,6 @@ def test_ingest_json(docs: Path) -> None:
     assert report["seconds"] > 0
 
 
-def test_ingesting_twice_changes_nothing(docs: Path, databases: Databases) -> None:
-    stored = databases["./rag_bm25.db", "docs"]
-    before = (set(stored.chunks), set(stored.log), run_json("stats"))
-    assert run_json("ingest", docs)["added"] == 0
-    assert (set(stored.chunks), set(stored.log), run_json("stats")) == before
-
-
-def test_a_new_index_has_the_given_parameters(docs: Path) -> None:
-    run("ingest", docs, "--collection", "new", "--chunk-size", 9, "--k1", 1.2, "--b", 0.5, "--set", "length_unit=terms")
-    stats = run_json("stats", "--collection", "new")
-    assert [stats[name] for name in ("chunk_size", "k1", "b", "length_unit")] == [9, 1.2, 0.5, "terms"]
-
-
-def test_a_new_index_has_the_given_fields(docs: Path) -> None:
-    row = {"id": "r1", "title": "Palms", "text": "coconuts"}
-    (docs / "rows.jsonl").write_text(json.dumps(row) + "\n")
-    new = ("--collection", "new")
-    given = ("--field", "title:30:2.0:0.5", "--field", "source:20")
-    run("ingest", docs, *new, *given)
-    [hit] = run_json("search", "palms", *new)
-    assert (hit["id"], hit["text"], hit["metadata"]["title"]) == ("r1", "coconuts", "Palms")
-    for again in ((), given):
-        assert run_json("ingest", docs, *new, *again)["added"] == 0
-        assert run_json("search", "palms", *new)[0]["text"] == "coconuts"
-    explained = run("explain", "palms", "r1", "--tree", *new).stdout
-    assert "in the field 'title', weight * tf / (1 - b + b * length / chunk_size) from:" in explained
-    refused = run("ingest", docs, *new, "--field", "title:30")
-    assert_fails(refused, "field: stored 'title:30:2:0.5+source:20:1.0:0.75', given 'title:30:1.0:0.75'")
-
-
 @pytest.mark.parametrize(
     ("option", "value", "difference"),
     [
@@ -88,24 +51,6 @@ def test_other_parameters_than_the_stored_ones_are_refused(
     refused = run("ingest", docs, option, value)
     assert_fails(refused, f"the index was created with other settings: {difference}. Leave them out, or make ")
     assert databases["./rag_bm25.db", "docs"].log == before
-
-
-def test_bigrams_can_be_left_out_of_a_new_index_and_of_a_search(docs: Path) -> None:
-    (docs / "zh.txt").write_text("经济补偿", encoding="utf-8")
-    run("ingest", docs)
-    run("ingest", docs, "--collection", "words", "--set", "bigrams=false")
-    with_bigrams, words = (run_json("stats", "--collection", name)["num_terms"] for name in ("docs", "words"))
-    assert with_bigrams > words
-    (hit,) = run_json("search", "济补")
-    assert run_json("search", "济补", "--set", "bigram_weight=0") == []
-    (heavier,) = run_json("search", "济补", "--set", "bigram-weight=4", "--explain")
-    assert heavier["score"] == pytest.approx(8 * hit["score"])
-    first = heavier["explanation"]["terms"][0]
-    assert (first["term"], first["channel"]) == ("济补", "bigram")
-    assert run_json("explain", "济补", hit["id"], "--set", "bigram_weight=4")["value"] == pytest.approx(
-        heavier["score"]
-    )
-    assert run_json("search", "济补", "--collection", "words") == []
 
 
 def test_a_missing_path_is_named_before_anything_is_opened(databases: Databases) -> None:
@@ -127,11 +72,6 @@ def test_bad_files_are_named_and_the_others_ingested(docs: Path) -> None:
     assert run_json("stats")["num_chunks"] == 6
 
 
-def test_a_bad_row_is_named_by_its_file_and_line(docs: Path) -> None:
-    (docs / "bad.jsonl").write_text('{"id": "a", "text": "x"}\n{"id": "", "text": "x"}\n')
-    assert f"error: {docs / 'bad.jsonl'} line 2: id must not be empty\n" in run("ingest", docs).stderr
-
-
 def test_skipped_files_are_named(docs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (docs / "page.css").write_text("a")
     (docs / "paper.pdf").write_text("%PDF")
@@ -146,14 +86,6 @@ def test_skipped_files_are_named(docs: Path, monkeypatch: pytest.MonkeyPatch) ->
         f"{docs / '.gitignore'}: left out, since they are no patterns: line 2",
         f"1 excluded by patterns or .gitignore: {docs / 'x.log.md'}",
     ]
-
-
-def test_a_broken_link_and_one_out_of_the_folder_are_not_called_files_of_other_kinds(docs: Path) -> None:
-    (docs / "broken.md").symlink_to("nowhere.md")
-    (docs.parent / "outside.md").write_text("outside")
-    (docs / "out.md").symlink_to("../outside.md")
-    names = f"{docs / 'broken.md'}, {docs / 'out.md'}"
-    assert run("ingest", docs).stderr == f"skipped, since they lead to no regular file within the folder: {names}\n"
 
 
 def test_an_empty_folder_makes_no_index(tmp_path: Path) -> None:
@@ -171,15 +103,6 @@ def test_an_empty_folder_is_no_error_where_there_is_an_index(docs: Path, tmp_pat
     assert result.exit_code == 0
     assert result.stderr == "there is no file to ingest: those that are read end in " + ", ".join(SUFFIXES) + "\n"
     assert result.stdout.startswith("0 files, 0 chunks")
-
-
-def test_stale_chunks_are_reported_and_pruned(docs: Path) -> None:
-    (docs / "milvus.md").unlink()
-    result = run("ingest", docs)
-    assert "0 deleted" in result.stdout
-    assert result.stderr == "1 chunk is stale (the files are gone). Use --prune to delete such chunks.\n"
-    assert "1 deleted" in run("ingest", docs, "--prune").stdout
-    assert run_json("stats")["num_chunks"] == 2
 
 
 def test_a_folder_that_is_empty_or_has_lost_many_files_is_not_pruned(docs: Path) -> None:
@@ -206,47 +129,10 @@ def test_a_share_is_a_percentage(docs: Path, wrong: str) -> None:
     assert (result.exit_code, "must be a percentage such as 20%" in result.stderr) == (2, True)
 
 
-def test_the_ids_of_a_row_of_another_file_are_told_apart_by_a_prefix(tmp_path: Path) -> None:
-    for name in ("fruit", "veg"):
-        (tmp_path / f"{name}.csv").write_text(f"id,text\n1,{name}\n")
-        result = run("ingest", f"{name}.csv")
-    reason = "veg.csv line 2: the id '1' belongs to fruit.csv, which exists, too. To keep both, "
-    assert (result.exit_code, "1 row rejected" in result.stdout, reason in result.stderr) == (1, True, True)
-    assert run("ingest", "fruit.csv", "veg.csv", "--id-prefix", "{source}#").exit_code == 0
-    assert {row["id"] for row in run_json("list", "chunks")} == {"fruit.csv#1", "veg.csv#1"}
-
-
 def test_progress_goes_to_stderr_where_it_is_forced(docs: Path) -> None:
     result = run("ingest", docs, "--progress", "--json")
     assert "ingesting" in result.stderr
     assert json.loads(result.stdout)["files"] == 3
-
-
-def test_a_folder_of_the_same_name_gets_a_name_of_its_own(docs: Path, tmp_path: Path) -> None:
-    other = tmp_path / "team" / "docs"
-    other.mkdir(parents=True)
-    (other / "law.txt").write_text("another law")
-    result = run("ingest", other, "--prune")
-    assert result.stderr == f"{other} is named 'team/docs', since 'docs' is {docs}\n"
-    assert "1 added, 0 updated, 0 unchanged, 0 deleted" in result.stdout
-    assert run("ingest", other / "law.txt").stderr == ""
-    assert run_json("stats")["num_chunks"] == 4
-
-
-def test_a_folder_that_was_moved_keeps_its_name_if_one_says_so(docs: Path, tmp_path: Path) -> None:
-    (tmp_path / "new").mkdir()
-    moved = docs.rename(tmp_path / "new" / "docs")
-    assert_fails(
-        run("ingest", moved),
-        f"If it was moved to {moved}, give the name 'docs' (--name docs). Otherwise choose another name.",
-    )
-    assert run_json("ingest", moved, "--name", "docs")["unchanged"] == 3
-
-
-def test_a_root_is_remembered(docs: Path) -> None:
-    run("ingest", docs / "law.txt", "--root", docs, "--collection", "new")
-    assert run_json("ingest", docs, "--collection", "new")["unchanged"] == 1
-    assert_fails(run("ingest", docs, "--root", docs / "law.txt"), "the root must be a folder, got ")
 
 
 def test_a_file_that_cannot_be_ingested_is_an_error_where_it_was_named(docs: Path, databases: Databases) -> None:
@@ -271,16 +157,6 @@ def test_standard_input_is_a_source(docs: Path) -> None:
     assert (result.exit_code, "--stdin-name" in result.stderr) == (2, True)
 
 
-def test_strict_and_the_names_of_fields(docs: Path) -> None:
-    (docs / "rows.csv").write_text("key;body\nk1;palms\nk2\n")
-    given = ("--text-field", "body", "--id-field", "key")
-    result = run("ingest", docs / "rows.csv", *given, "--strict")
-    assert_fails(result, "nothing was written, since files (0) or rows (1) are invalid")
-    result = run("ingest", docs / "rows.csv", *given)
-    assert (result.exit_code, "1 row rejected" in result.stdout) == (1, True)
-    assert run_json("search", "palms")[0]["id"] == "k1"
-
-
 def test_wrong_options_of_reading_are_wrong_usage(docs: Path) -> None:
     for wrong in (("--encoding", "klingon"), ("--file-timeout", 0)):
         result = run("ingest", docs, *wrong)
@@ -302,3 +178,32 @@ def test_rejected_rows_are_told_by_their_files(tmp_path: Path) -> None:
     assert [line.split(": ")[1] for line in lines[4:6]] == [f"{rows}/b.jsonl line 2", f"{rows}/b.jsonl line 3"]
     assert len(lines) == 6 + 18 + 1
     assert lines[-1] == "error: 7 more files with rejected rows"
+
+
+def test_a_new_index_has_the_given_settings(docs: Path) -> None:
+    given = ("--chunk-size", 9, "--k1", 1.2, "--b", 0.5, "--set", "length_unit=terms", "--field", "title:30:2.0:0.5")
+    result = run("ingest", docs, "--collection", "new", *given)
+    assert result.stdout.startswith("3 files, 4 chunks: 4 added, 0 updated, 0 unchanged, 0 deleted; ")
+    assert result.stderr == ""
+    stats = run_json("stats", "--collection", "new")
+    assert [stats[name] for name in ("chunk_size", "k1", "b", "length_unit")] == [9, 1.2, 0.5, "terms"]
+    assert run_json("ingest", docs, "--collection", "new")["unchanged"] == 4
+    refused = run("ingest", docs, "--collection", "new", "--field", "title:30")
+    assert_fails(refused, "field: stored 'title:30:2:0.5', given 'title:30:1.0:0.75'")
+
+
+def test_options_of_reading_and_naming_are_given(docs: Path, tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("key;body\nk1;palms\nk2\n")
+    given = ("rows.csv", "--text-field", "body", "--id-field", "key", "--id-prefix", "{source}#")
+    assert_fails(run("ingest", *given, "--strict"), "nothing was written, since files (0) or rows (1) are invalid")
+    result = run("ingest", *given)
+    assert (result.exit_code, "1 row rejected" in result.stdout) == (1, True)
+    assert run_json("search", "palms")[0]["id"] == "rows.csv#k1"
+    assert_fails(run("ingest", docs, "--root", docs / "law.txt"), "the root must be a folder, got ")
+    moved = docs.rename(tmp_path / "moved")
+    assert_fails(run("ingest", moved, "--root", moved, "--name", "../docs"), "name")
+    assert run_json("ingest", moved, "--name", "docs")["unchanged"] == 3
+    (moved / "milvus.md").unlink()
+    stale = run("ingest", moved, "--name", "docs")
+    assert stale.stderr == "1 chunk is stale (the files are gone). Use --prune to delete such chunks.\n"
+    assert "1 deleted" in run("ingest", moved, "--name", "docs", "--prune").stdout

@@ -57,21 +57,10 @@ def test_no_index_is_written_onto_itself(command: tuple[str, ...]) -> None:
 
 
 def test_copy_keeps_the_name_and_never_sends_the_token_of_the_source(milvus: Databases) -> None:
-    result = run("copy", "--to-uri", SERVER, "--token", "mine", "--json")
-    report = json.loads(result.stdout)
-    assert report["seconds"] > 0
-    assert {name: report[name] for name in ("num_chunks", "copied", "removed")} == {
-        "num_chunks": 3,
-        "copied": 3,
-        "removed": 0,
-    }
-    assert (milvus.opened[1]["collection"], milvus.opened[1]["token"]) == ("docs", None)
-
-
-def test_copy_shows_progress(milvus: Databases) -> None:
-    result = run("copy", "--to-uri", SERVER, "--progress")
+    result = run("copy", "--to-uri", SERVER, "--token", "mine", "--json", "--progress")
     assert "copied" in result.stderr
-    assert "checked" in result.stderr
+    assert json.loads(result.stdout).items() >= {"num_chunks": 3, "copied": 3, "removed": 0}.items()
+    assert (milvus.opened[1]["collection"], milvus.opened[1]["token"]) == ("docs", None)
 
 
 @pytest.mark.parametrize(("to", "place"), [(SERVER, "memory"), ("other.db", "a new file, collection 'docs'")])
@@ -113,11 +102,6 @@ def test_certificates_are_for_encrypted_addresses(milvus: Databases, tmp_path: P
     assert_fails(run("--tls-ca", "none.pem", "stats"), "ca_file must be a file, got 'none.pem'")
 
 
-def test_copy_of_what_is_not_there(milvus: Databases) -> None:
-    assert_fails(run("copy", "--to-uri", SERVER, "--collection", "other"), "index not found in other")
-    assert run("copy").exit_code == 2
-
-
 def test_reindex_makes_an_index_with_other_parameters(milvus: Databases) -> None:
     command = ("reindex", "--to-collection", "new", "--set", "chunk_size=400,k1=1.2", "--set", "stem=false")
     assert run(*command, "--token", "mine").stdout == "new has 3 chunks; 0 chunks removed\n"
@@ -130,30 +114,13 @@ def test_reindex_makes_an_index_with_other_parameters(milvus: Databases) -> None
         assert index.config.analyzer == AnalyzerConfig(stem=False)
         assert index.verify().num_chunks == 3
     assert run_json(*command) == {"num_chunks": 3, "removed": 0}
+    run(*command, "--to-uri", SERVER, "--token", "mine", env={"MILVUS_TO_TOKEN": "theirs"})
+    assert (milvus.opened[-1]["uri"], milvus.opened[-1]["token"]) == (SERVER, "theirs")
     assert_fails(
         run(*command, "--set", "b=0.1"),
         "'new' already exists, and the index was created with other parameters: b: stored 0.75, given 0.1. Drop it "
         "first, or choose another --to-collection.",
     )
-
-
-def test_reindex_elsewhere_never_sends_the_token_of_the_source(milvus: Databases) -> None:
-    run("reindex", "--to-collection", "new", "--to-uri", SERVER, "--token", "mine", env={"MILVUS_TO_TOKEN": "theirs"})
-    assert milvus.opened[1]["uri"] == SERVER
-    assert milvus.opened[1]["token"] == "theirs"
-    assert run("reindex", "--to-collection", "new", "--set", "colour=red").exit_code == 2
-    assert run("reindex", "--to-collection", "new", "--set", "field=title").exit_code == 2
-
-
-def test_an_index_is_given_a_field_and_its_rows_are_ingested_without_the_title(tmp_path: Path) -> None:
-    rows = tmp_path / "rows.jsonl"
-    rows.write_text('{"id": "r1", "title": "Palms", "text": "coconuts"}\n')
-    new, field = ("--collection", "new"), "title:30:2.0"
-    run("ingest", str(rows), "--collection", "old")
-    run("reindex", "--collection", "old", "--to-collection", "new", "--set", f"field={field}")
-    assert run_json("search", "palms", *new)[0]["text"] == "Palms coconuts"
-    assert run_json("ingest", str(rows), *new, "--field", field)["added"] == 0
-    assert run_json("search", "palms", *new)[0]["text"] == "coconuts"
 
 
 def test_drop_needs_yes(milvus: Databases) -> None:
@@ -164,16 +131,8 @@ def test_drop_needs_yes(milvus: Databases) -> None:
     )
     assert milvus["rag.db", "docs"].exist
     assert milvus.opened[0]["read_only"] is True
+    assert run_json("drop") == {"chunks": 3, "dropped": False}
     assert run("drop", "--yes").stdout == "dropped memory: 3 chunks\n"
     assert not milvus["rag.db", "docs"].exist
     assert_fails(run("drop", "--yes"), "index not found in memory")
-
-
-def test_drop_for_machines(milvus: Databases) -> None:
-    assert run_json("drop") == {"chunks": 3, "dropped": False}
-    assert run_json("drop", "--yes") == {"chunks": 3, "dropped": True}
-
-
-def test_drop_makes_no_file(milvus: Databases) -> None:
     assert_fails(run("drop", "--yes", "--uri", "missing.db"), "database missing.db not found")
-    assert milvus.opened == []

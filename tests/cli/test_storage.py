@@ -68,8 +68,3 @@ def test_stats_show_what_the_engine_says(docs: Path, databases: Databases) -> No
 )
 def test_the_line_names_what_is_known(storage: StorageInfo, line: str) -> None:
     assert _format_storage(storage) == line
-
-
-def test_search_and_explain_take_rescore(docs: Path) -> None:
-    assert run_json("search", "sparse", "--rescore") == run_json("search", "sparse")
-    assert run_json("explain", "sparse", "r1", "--rescore") == run_json("explain", "sparse", "r1")

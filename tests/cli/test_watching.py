@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import shutil
 import signal
 import subprocess
 import sys
@@ -96,16 +95,6 @@ def test_without_prune_chunks_of_deleted_files_stay_and_are_named(folder: Path, 
     assert sources() == {"docs/law.txt": 1, "docs/note.md": 1}
 
 
-def test_what_is_only_excluded_or_unreadable_is_not_deleted(folder: Path, meanwhile: Any) -> None:
-    meanwhile(
-        lambda: (folder / ".gitignore").write_text("*.txt\n"),
-        lambda: (folder / "law.txt").write_text("ignored", encoding="utf-8"),
-    )
-    run("ingest", folder, "--watch", "--prune")
-    assert sources() == {"docs/law.txt": 1, "docs/note.md": 1}
-    assert run("search", "ignored").stdout == ""
-
-
 def test_a_folder_that_is_empty_at_first(tmp_path: Path, meanwhile: Any) -> None:
     folder = tmp_path / "docs"
     folder.mkdir()
@@ -126,30 +115,6 @@ def test_an_empty_folder_deletes_nothing_and_the_watch_goes_on(folder: Path, mea
     assert f"error: {folder} has no file to ingest, and the index has chunks (2) of files in it (2)." in result.stderr
     assert "1 updated, 0 unchanged, 1 deleted" in result.stdout
     assert sources() == {"docs/law.txt": 1}
-
-
-def test_many_files_that_are_gone_at_once_keep_their_chunks(folder: Path, meanwhile: Any) -> None:
-    def write() -> None:
-        for number in range(10):
-            (folder / f"{number}.txt").write_text("text")
-
-    def unlink() -> None:
-        for number in range(10):
-            (folder / f"{number}.txt").unlink()
-
-    for given in ([], ["--max-delete", "90%"]):
-        meanwhile(write, unlink)
-        result = run("ingest", folder, "--watch", "--prune", *given)
-        assert ("10 of 12 files are gone, more than 20%" in result.stderr) == (not given)
-        assert len(sources()) == (2 if given else 12)
-
-
-def test_a_folder_that_is_gone_deletes_nothing(folder: Path, meanwhile: Any) -> None:
-    meanwhile(lambda: shutil.rmtree(folder), lambda: None, lambda: None)
-    result = run("ingest", folder, "--watch", "--prune")
-    assert result.exit_code == 0
-    assert result.stderr.count("error: ") == 1
-    assert len(sources()) == 2
 
 
 def test_invalid_files_are_told_once_and_taken_when_they_are_mended(folder: Path, meanwhile: Any) -> None:

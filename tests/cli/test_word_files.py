@@ -55,15 +55,6 @@ def test_other_words_than_the_stored_ones_are_named(products: Path, tmp_path: Pa
     assert_fails(refused, expected)
 
 
-def test_reindex_takes_other_words(products: Path) -> None:
-    run("ingest", products)
-    assert "小助手宝" not in terms()
-    assert run("reindex", "--to-collection", "new", *WORDS).exit_code == 0
-    assert terms("--collection", "new") == {"小助手宝", "助手", "订票", "the", "end"}
-    assert run("reindex", "--to-collection", "newer", "--collection", "new", "--k1", "1.2").exit_code == 0
-    assert "小助手宝" in terms("--collection", "newer")
-
-
 def test_repair_takes_the_words_of_an_index_that_lost_its_settings(products: Path, databases: Databases) -> None:
     run("ingest", products, *WORDS)
     log = databases["./rag_bm25.db", "docs"].log

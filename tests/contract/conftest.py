@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from rag_bm25 import BM25Index, IndexConfig
+    from rag_bm25.store.milvus import MilvusStore
     from rag_bm25.store.protocol import Store
 
 
@@ -54,3 +56,29 @@ def store(opened: Callable[..., Store]) -> Iterator[Store]:
     made.create()
     yield made
     opened().drop()
+
+
+@pytest.fixture
+def new_index(opened: Callable[..., Store]) -> Iterator[Callable[[IndexConfig], BM25Index]]:
+    """Makes the index of the test, which is closed and dropped after it."""
+    from rag_bm25 import BM25Index
+
+    made: list[BM25Index] = []
+
+    def make(config: IndexConfig) -> BM25Index:
+        opened().drop()
+        made.append(BM25Index.from_store(opened(), config=config))
+        return made[-1]
+
+    yield make
+    for index in made:
+        index.close()
+        opened().drop()
+
+
+@pytest.fixture
+def milvus(engine: str, opened: Callable[..., Store]) -> Callable[..., MilvusStore]:
+    """Opens stores that are not in memory."""
+    if engine == "memory":
+        pytest.skip("a matter of Milvus")
+    return opened  # type: ignore[return-value]

@@ -20,14 +20,6 @@ if TYPE_CHECKING:
 TOP = 2**32 - 2
 
 
-@pytest.fixture
-def milvus(engine: str, opened: Callable[..., Any]) -> Callable[..., MilvusStore]:
-    """Opens stores that are not in memory."""
-    if engine == "memory":
-        pytest.skip("there is no client")
-    return opened
-
-
 def chunk(number: int, *, dense: bool = True) -> ChunkRow:
     random = np.random.default_rng(number)
     ids = np.unique(random.integers(1, TOP, 300)).astype(np.uint32)
@@ -151,17 +143,4 @@ def test_rows_that_lack_a_field_are_refused_before_they_are_sent(milvus: Callabl
         store.insert_chunks([chunk(2), chunk(3, dense=False)])
     store.insert_chunks([chunk(4)])
     assert store.count_chunks() == 2
-    store.drop()
-
-
-def test_fields_are_those_of_the_collection_that_is_there_now(milvus: Callable[..., MilvusStore]) -> None:
-    store = milvus("again")
-    store.create()
-    store.insert_chunks([chunk(1, dense=False)])
-    store.drop()
-    store.create(DenseField(4, "IP"))
-    with pytest.raises(StoreError, match="dense"):
-        store.insert_chunks([chunk(2, dense=False)])
-    store.insert_chunks([chunk(3)])
-    assert store.count_chunks() == 1
     store.drop()

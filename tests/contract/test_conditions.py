@@ -13,28 +13,25 @@ from rag_bm25.store.milvus.found_rows import read_found_rows
 from rag_bm25.store.rows import SearchArm
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from rag_bm25.store.milvus.found_rows import Hits
     from rag_bm25.store.protocol import Store
 
 CONFIG = IndexConfig(chunk_size=12, analyzer=split, idf="lucene")
 NUM_CHUNKS = 120
+IDS = [f"{at:03}" for at in range(NUM_CHUNKS)]
 
 
 @pytest.fixture
-def index(opened: Callable[..., Store]) -> Iterator[BM25Index]:
+def index(new_index: Callable[[IndexConfig], BM25Index]) -> BM25Index:
     """Chunks of which every third has a phrase, the longest ones last, and one chunk a rare word."""
-    opened().drop()
-    with BM25Index.from_store(opened(), config=CONFIG) as index:
-        texts = ["fig plum" if at % 3 else "plum fig" + " pear" * (at // 3) for at in range(NUM_CHUNKS)]
-        texts[-1] += " rare"
-        index.add(
-            texts, ids=[f"{at:03}" for at in range(NUM_CHUNKS)], metadatas=[{"half": at % 2} for at in range(120)]
-        )
-        index.add(["plum fig rare"], ids=["elsewhere"], namespace="other")
-        yield index
-    opened().drop()
+    index = new_index(CONFIG)
+    texts = ["fig plum" if at % 3 else "plum fig" + " pear" * (at // 3) for at in range(NUM_CHUNKS)]
+    texts[-1] += " rare"
+    index.add(texts, ids=IDS, metadatas=[{"half": at % 2} for at in range(NUM_CHUNKS)])
+    index.add(["plum fig rare"], ids=["elsewhere"], namespace="other")
+    return index
 
 
 @pytest.mark.parametrize(
@@ -71,7 +68,6 @@ def test_rows_have_their_vectors_however_many(index: BM25Index, opened: Callable
     assert [match.score for match in many] == pytest.approx([query.dot(match.row.vector) for match in many], rel=1e-3)
 
 
-IDS = [f"{at:03}" for at in range(NUM_CHUNKS)]
 MEANWHILE: dict[str, Callable[[BM25Index], object]] = {
     "all are updated": lambda index: index.add(["fig plum new"] * NUM_CHUNKS, ids=IDS, metadatas=[{"half": 1}] * 120),
     "some are updated, twice": lambda index: [index.add([f"fig {at}"] * 50, ids=IDS[:50]) for at in range(2)],

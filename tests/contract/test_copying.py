@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from support import engines
 from support.memory_store import MemoryStore
 from support.reference import split
 
@@ -16,7 +14,6 @@ from rag_bm25.index.maintenance.copying import copy_index, drop_index
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from rag_bm25.store.protocol import Store
 
@@ -76,23 +73,6 @@ def test_copy_that_was_cut_short(opened: Callable[..., Store], source: MemorySto
         BM25Index.from_store(opened(), config=CONFIG, repair=True)
     assert copy_index(source, opened()).copied == 0
     assert_equal(opened(), source)
-
-
-def test_from_a_file_to_a_server_and_back(tmp_path: Path, source: MemoryStore) -> None:
-    if not engines.lite_version():
-        pytest.skip("milvus-lite is not installed")
-    with (
-        closing(engines.open_store("server", tmp_path)) as server,
-        closing(engines.open_store("embedded", tmp_path, "one")) as file,
-        closing(engines.open_store("embedded", tmp_path, "other")) as other,
-    ):
-        for start, end in ((source, file), (file, server), (server, other)):
-            copy_index(start, end)
-        for store in (file, server, other):
-            pks = list(source.collections.chunks)
-            assert {row.pk: row for row in store.get_chunks(pks, vectors=True)} == source.collections.chunks
-        assert_equal(server, source)
-        drop_index(server)
 
 
 def test_collections_of_others_are_not_dropped(opened: Callable[..., Store], engine: str) -> None:

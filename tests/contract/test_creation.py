@@ -6,11 +6,11 @@ import os
 import subprocess
 import sys
 from collections import Counter
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from support import engines
+from support.programs import environment, run_python
 from support.reference import split
 
 from rag_bm25 import BM25Index, IndexConfig
@@ -18,11 +18,11 @@ from rag_bm25.errors import ConfigMismatchError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from rag_bm25.store.milvus import MilvusStore
 
 CONFIG = IndexConfig(chunk_size=4, length_unit="terms", analyzer=split)
-ROOT = Path(__file__).parents[2]
 WORKER = """
 import sys, time
 from pathlib import Path
@@ -63,14 +63,6 @@ print([hit.id for hit in index.search("t2")], index.verify().ok)
 index._store.drop()
 index.close()
 """
-
-
-@pytest.fixture
-def milvus(engine: str, opened: Callable[..., Any]) -> Callable[..., MilvusStore]:
-    """Opens stores that are not in memory."""
-    if engine == "memory":
-        pytest.skip("creating is one step")
-    return opened
 
 
 def looking_too_early(store: MilvusStore, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,16 +122,8 @@ def test_workers_that_open_a_new_index_on_a_server_at_once_all_get_it(engine: st
     if engine in {"memory", "embedded"}:
         pytest.skip("serves one process")
     uri, name = engines.uri_of(engine), f"workers_{os.getpid()}"
-    env = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")])}
-    workers = [
-        subprocess.Popen(
-            [sys.executable, "-c", WORKER, uri, name, str(number), str(tmp_path)],
-            stderr=subprocess.PIPE,
-            text=True,
-            env=env,
-        )
-        for number in range(3)
-    ]
+    commands = [[sys.executable, "-c", WORKER, uri, name, str(number), str(tmp_path)] for number in range(3)]
+    workers = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment()) for command in commands]
     assert [worker.communicate(timeout=120)[1] for worker in workers] == ["", "", ""]
     with BM25Index.open(uri, name, config=CONFIG, timeout=60) as index:
         index.add(["t1"], ids=["a"])
@@ -151,8 +135,6 @@ def test_workers_that_open_a_new_index_on_a_server_at_once_all_get_it(engine: st
 def test_forked_workers_open_an_index_of_a_server_themselves(engine: str) -> None:
     if engine in {"memory", "embedded"}:
         pytest.skip("serves one process: test_lifetime.py")
-    arguments = [sys.executable, "-c", PREFORKING, engines.uri_of(engine), f"forked_{os.getpid()}"]
-    env = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")])}
-    ended = subprocess.run(arguments, capture_output=True, text=True, timeout=120, env=env, check=False)
+    ended = run_python(PREFORKING, engines.uri_of(engine), f"forked_{os.getpid()}")
     child = "was opened before a fork; open it again in this process\n1\n"
     assert ended.stdout == f"{child * 2}['c0', 'c1'] True\n", ended.stderr

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from support.reference import split
 
-from rag_bm25 import BM25Index, Grouping, IndexConfig, Query, ValueBoost
+from rag_bm25 import BM25Index, IndexConfig, Query, ValueBoost
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from rag_bm25 import Diagnosis
-    from rag_bm25.store.protocol import Store
 
 CONFIG = IndexConfig(chunk_size=12, analyzer=split, idf="lucene")
 CHUNKS = {
@@ -28,15 +27,12 @@ CHUNKS = {
 
 
 @pytest.fixture
-def index(opened: Callable[..., Store]) -> Iterator[BM25Index]:
-    opened().drop()
-    with BM25Index.from_store(opened(), config=CONFIG) as index:
-        index.add(
-            [text for text, _ in CHUNKS.values()], ids=list(CHUNKS), metadatas=[each for _, each in CHUNKS.values()]
-        )
-        index.add(["date fig", "date"], ids=["d", "e"], namespace="other")
-        yield index
-    opened().drop()
+def index(new_index: Callable[[IndexConfig], BM25Index]) -> BM25Index:
+    index = new_index(CONFIG)
+    texts, metadatas = zip(*CHUNKS.values(), strict=True)
+    index.add(texts, ids=list(CHUNKS), metadatas=metadatas)
+    index.add(["date fig", "date"], ids=["d", "e"], namespace="other")
+    return index
 
 
 def codes(diagnosis: Diagnosis) -> list[str]:
@@ -110,16 +106,3 @@ def test_a_filter_in_the_language_of_milvus_is_read_for_its_fields(index: BM25In
     assert list(excluded.details["values"]) == ["kind"]
     assert codes(index.diagnose("fig", "a", filter='metadata["year"] > 2024')) == ["filter"]
     assert codes(index.diagnose("fig", "b", filter='metadata["year"] > 2024')) == []
-
-
-def test_explanations_have_the_scores_of_hits(index: BM25Index) -> None:
-    options: dict[str, Any] = {"boosts": [ValueBoost("kind", {"law": 2.0})], "group": Grouping("kind"), "k": 2}
-    for namespace in ("", "other", ["", "other"], None):
-        for statistics in ("namespace", "all", {"kind": "law"}):
-            searched: Any = {"namespace": namespace, "statistics": statistics, **options}
-            for rank, hit in enumerate(index.search("fig plum date", **searched), 1):
-                explained = index.explain("fig plum date", hit.id, chunk_namespace=hit.namespace, **searched)
-                assert explained.value == pytest.approx(hit.score, rel=1e-5)
-                assert sum(term.contribution for term in explained.terms) == explained.bm25_score
-                assert explained.placement is not None
-                assert (explained.placement.rank, explained.placement.group_score) == (rank, hit.group_score)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from support import engines
 from support.filter_conditions import CONDITIONS, DOCUMENTS, WITH_BOOLS, A
 from support.milvus_logic import is_out_of_reach
@@ -61,21 +59,6 @@ class TestFilters:
             pytest.skip("milvus-lite 3 compares as Python does, where True equals 1")
         conditions = [*WITH_BOOLS, *map(Not, WITH_BOOLS)]
         assert self.differences(documents, engine, conditions) == []
-
-    @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30)
-    @given(data=st.data())
-    def test_trees_mean_the_same_everywhere(self, documents: Store, engine: str, data: st.DataObject) -> None:
-        leaves = st.sampled_from(CONDITIONS[:48])
-        trees = st.recursive(
-            leaves,
-            lambda inner: (
-                st.lists(inner, min_size=1, max_size=4).map(tuple).map(And)
-                | st.lists(inner, min_size=1, max_size=4).map(tuple).map(Or)
-                | inner.map(Not)
-            ),
-            max_leaves=8,
-        )
-        assert self.differences(documents, engine, [data.draw(trees)]) == []
 
     def test_long_chains_work(self, documents: Store) -> None:
         terms = tuple(Comparison(A, "==", f"no such {n}") for n in range(300))

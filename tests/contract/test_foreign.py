@@ -7,11 +7,11 @@ import subprocess
 import sys
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from support import engines
+from support.programs import environment
 
 from rag_bm25 import (
     BM25Index,
@@ -30,44 +30,19 @@ from rag_bm25.vectors.sparse import SparseVector
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     from rag_bm25.store.milvus.foreign import ExternalCollection
 
-ROOT = Path(__file__).parents[2]
 CONFIG = IndexConfig(chunk_size=30)
 WORDS = [
-    "milvus",
-    "stores",
-    "sparse",
-    "vectors",
-    "检索",
-    "劳动",
-    "合同",
-    "解除",
-    "battery",
-    "charging",
-    "电池",
-    "v2.5.1",
+    *("milvus", "stores", "sparse", "vectors", "battery", "charging", "v2.5.1"),
+    *("检索", "劳动", "合同", "解除", "电池"),
 ]
 HOSTILE = [
-    "",
-    " ",
-    "it's",
-    'q"q',
-    "\\",
-    "a\\n",
-    'end\\"',
-    "a\nb",
-    "a\r\nb",
-    "a\tb",
-    "中文",
-    "é",
-    "\u2028",
-    "👩",
-    "\x01",
-    "\x7f",
+    *("", " ", "it's", 'q"q', "\\", "a\\n", 'end\\"', "a\nb", "a\r\nb", "a\tb", "a\rb", "a\rc", "\r"),
+    *("中文", "é", "\u2028", "👩", "\x01", "\x7f", "{x}", "%_", "x') OR ('1'='1", "n\0ul", "zz"),
 ]
-HOSTILE += ["{x}", "%_", "x') OR ('1'='1", "n\0ul", "zz", "a\rb", "a\rc", "\r"]
 KEYS = {
     "negative ints": [-(2**63), -(2**63) + 1, -1000, -1, 0, 1, 2**63 - 1],
     "hostile strings": HOSTILE,
@@ -465,17 +440,18 @@ class TestEnginesOfOthers:
         others = Others(str(tmp_path / "test.db"), "theirs")
         others.fill(sentences(5))
         code = (
-            "import sys, warnings; warnings.simplefilter('ignore'); sys.path.insert(0, sys.argv[2])\n"
+            "import sys, warnings; warnings.simplefilter('ignore')\n"
             "from support import engines\n"
             "client = engines.raw_client(sys.argv[1]); print('open', flush=True); sys.stdin.readline()\n"
             "client.load_collection('theirs')\n"
             "print(len(client.query('theirs', filter='key >= 0', output_fields=['key'])), client.list_collections())\n"
         )
         holder = subprocess.Popen(
-            [sys.executable, "-c", code, others.uri, str(Path(engines.__file__).parents[1])],
+            [sys.executable, "-c", code, others.uri],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
+            env=environment(),
         )
         assert holder.stdout is not None
         assert holder.stdout.readline() == "open\n"

@@ -8,24 +8,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from support.reference import split
 
-from rag_bm25 import (
-    MMR,
-    BM25Index,
-    Decay,
-    Fragment,
-    Grouping,
-    Highlighting,
-    IndexConfig,
-    NearDuplicates,
-    ParameterError,
-    ValueBoost,
-)
+from rag_bm25 import MMR, BM25Index, Fragment, Grouping, Highlighting, IndexConfig, NearDuplicates, ParameterError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from rag_bm25 import Hit
-    from rag_bm25.store.protocol import Store
 
 CONFIG = IndexConfig(chunk_size=12, analyzer=split, idf="lucene", dense_dim=2)
 PAGES = ['say "hi"', "法律", 7, True]
@@ -42,13 +30,11 @@ def chunks() -> Iterator[tuple[str, str, dict[str, Any], list[float]]]:
 
 
 @pytest.fixture
-def index(opened: Callable[..., Store]) -> Iterator[BM25Index]:
-    opened().drop()
-    with BM25Index.from_store(opened(), config=CONFIG) as index:
-        ids, texts, metadatas, embeddings = zip(*chunks(), strict=True)
-        index.add(texts, ids=ids, metadatas=metadatas, embeddings=embeddings)
-        yield index
-    opened().drop()
+def index(new_index: Callable[[IndexConfig], BM25Index]) -> BM25Index:
+    index = new_index(CONFIG)
+    ids, texts, metadatas, embeddings = zip(*chunks(), strict=True)
+    index.add(texts, ids=ids, metadatas=metadatas, embeddings=embeddings)
+    return index
 
 
 def name(hit: Hit) -> tuple[str, object]:
@@ -80,22 +66,6 @@ def test_groups(index: BM25Index, k: int, size: int) -> None:
     hybrid = index.search_hybrid("fig", [1.0, 0.0], 999, sparse_k=200, dense_k=200)
     found = index.search_hybrid("fig", [1.0, 0.0], k, sparse_k=200, dense_k=200, group=group)
     assert ids(found) == grouped(hybrid, k, size)
-
-
-def test_few_candidates_of_a_hybrid_search_become_more(index: BM25Index) -> None:
-    found = index.search_hybrid("fig", [1.0, 0.0], 5, sparse_k=5, dense_k=5, group=Grouping("page"))
-    assert len({name(hit) for hit in found}) == 5
-
-
-def test_boosts(index: BM25Index) -> None:
-    boosts = [Decay("year", scale=10, origin=119), ValueBoost("page", {"法律": 2.0, True: 3.0})]
-    every = index.search("fig", 999)
-    factors = {hit.id: boosts[0].factor(hit.metadata) * boosts[1].factor(hit.metadata) for hit in every}
-    best = sorted(every, key=lambda hit: (-hit.score * factors[hit.id], hit.id))[:5]
-    found = index.search("fig", 5, boosts=boosts)
-    assert ids(found) == ids(best)
-    for hit in found:
-        assert index.explain("fig", hit.id, boosts=boosts).value == pytest.approx(hit.score, rel=1e-5)
 
 
 def test_near_duplicates_and_hits_that_differ(index: BM25Index) -> None:
@@ -172,14 +142,14 @@ def test_highlights_of_chunks_that_resemble_one_mark_what_they_share(index: BM25
     assert {hit.text[start:end] for one in hit.highlights or () for start, end in one.marks} == {"fig"}
 
 
-def test_values_that_an_engine_cannot_compare_with_are_group_keys_and_sources(opened: Callable[..., Store]) -> None:
-    opened().drop()
-    with BM25Index.from_store(opened(), config=CONFIG) as index:
-        places = [{"page": f"Chapter\r{at % 3}", "source": "a\rb", "start_index": 10 * at} for at in range(90)]
-        texts = [f"fig{' plum' * at}" for at in range(90)]
-        index.add(texts, ids=[f"{at:02}" for at in range(90)], metadatas=places, embeddings=[[1.0, 0.0]] * 90)
-        found = index.search("fig", 3, group=Grouping("page", size=20))
-        assert ids(found) == [f"{at:02}" for first in range(3) for at in range(first, 60, 3)]
-        passage = index.neighbors(found[0], 1, 1)
-        assert [chunk.id for chunk in passage.chunks] == ["00", "01"]
-    opened().drop()
+def test_values_that_an_engine_cannot_compare_with_are_group_keys_and_sources(
+    new_index: Callable[[IndexConfig], BM25Index],
+) -> None:
+    index = new_index(CONFIG)
+    places = [{"page": f"Chapter\r{at % 3}", "source": "a\rb", "start_index": 10 * at} for at in range(90)]
+    texts = [f"fig{' plum' * at}" for at in range(90)]
+    index.add(texts, ids=[f"{at:02}" for at in range(90)], metadatas=places, embeddings=[[1.0, 0.0]] * 90)
+    found = index.search("fig", 3, group=Grouping("page", size=20))
+    assert ids(found) == [f"{at:02}" for first in range(3) for at in range(first, 60, 3)]
+    passage = index.neighbors(found[0], 1, 1)
+    assert [chunk.id for chunk in passage.chunks] == ["00", "01"]

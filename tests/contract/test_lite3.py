@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import errno
-import os
-import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
@@ -13,6 +10,7 @@ from typing import Any
 
 import pytest
 from support import engines
+from support.programs import environment, run_python
 
 from rag_bm25.errors import StoreError
 from rag_bm25.store.rows import ChunkRow, SearchArm
@@ -22,25 +20,19 @@ pytestmark = pytest.mark.skipif(
     not engines.lite_version().startswith("3."), reason="milvus-lite 3 is not what is installed"
 )
 
+FORKING = environment(GRPC_ENABLE_FORK_SUPPORT="false")  # gRPC's own handlers of forks may hang
 ONE = SparseVector.from_dict({1: 1.0})
-OPEN = f"""
+OPEN = """
 import atexit, os, sys
-sys.path.insert(0, {str(Path(__file__).parents[2])!r})
 from rag_bm25.store import MilvusStore
 from rag_bm25.store.rows import ChunkRow
 from rag_bm25.vectors.sparse import SparseVector
 store = MilvusStore(sys.argv[1], "docs")
 
 def insert(number):
-    store.insert_chunks([ChunkRow(f"{{number}}a", str(number), "", 1, "b", vector=SparseVector.from_dict({{1: 1.0}}))])
+    store.insert_chunks([ChunkRow(f"{number}a", str(number), "", 1, "b", vector=SparseVector.from_dict({1: 1.0}))])
 
 """
-
-
-def run(code: str, path: Path, env: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    """Run code in another process, with a store open."""
-    command = [sys.executable, "-c", OPEN + code, path]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, env=env, check=False)
 
 
 def test_a_file_is_a_database_of_the_other_engine(tmp_path: Path) -> None:
@@ -252,8 +244,7 @@ def test_a_forked_child_that_ends_leaves_the_journal_to_its_parent(tmp_path: Pat
         "if child == 0: atexit._run_exitfuncs(); os._exit(0)\n"
         "print(os.waitpid(child, 0)[1], flush=True); insert(2); os._exit(0)"  # killed: nothing is flushed
     )
-    env = os.environ | {"GRPC_ENABLE_FORK_SUPPORT": "false"}  # gRPC's own handlers of forks may hang
-    written = run(write, tmp_path / "test.db", env)
+    written = run_python(OPEN + write, tmp_path / "test.db", env=FORKING)
     assert written.stdout == "0\n", written.stderr
     store = engines.open_store("embedded", tmp_path)
     assert sorted(row.id for rows in store.scan_chunks() for row in rows) == ["1", "2"]
@@ -272,14 +263,13 @@ def test_a_forked_child_ends_while_a_thread_of_the_parent_was_in_a_call(tmp_path
         "if not ended: os.kill(child, 9)\n"
         "end.set(); print(ended == child, flush=True); store.close()"
     )
-    env = os.environ | {"GRPC_ENABLE_FORK_SUPPORT": "false"}  # gRPC's own handlers of forks may hang
-    assert run(call, tmp_path / "test.db", env).stdout == "True\n"
+    assert run_python(OPEN + call, tmp_path / "test.db", env=FORKING).stdout == "True\n"
 
 
 def test_a_proxy_is_not_asked_for_the_own_machine(tmp_path: Path) -> None:
     code = "store.create(); print(store.count_chunks()); store.close()"
     with engines.refusing_port() as port:
         proxy = f"http://127.0.0.1:{port}"
-        env = {**os.environ, "http_proxy": proxy, "https_proxy": proxy, "no_proxy": ""}
-        proxied = run(code, tmp_path / "test.db", env)
+        env = environment(http_proxy=proxy, https_proxy=proxy, no_proxy="")
+        proxied = run_python(OPEN + code, tmp_path / "test.db", env=env)
     assert proxied.stdout == "0\n", proxied.stderr

@@ -21,30 +21,32 @@ TITLES = {"1": "fig", "3": "apple apple"}
 
 
 @pytest.mark.parametrize("form", [name for name in WEIGHTING_NAMES if name != "sqrt-normalised"])
-def test_scores_over_fields_are_those_of_the_loops(opened: Callable[..., Store], form: WeightingName) -> None:
-    opened().drop()
+def test_scores_over_fields_are_those_of_the_loops(
+    new_index: Callable[[IndexConfig], BM25Index], form: WeightingName
+) -> None:
     fields = {"title": FieldWeight(chunk_size=2, weight=3.0, b=0.5)}
     config = IndexConfig(3, "terms", analyzer=split, weighting=form, idf="lucene", fields=fields)
-    with BM25Index.from_store(opened(), config=config) as index:
-        metadatas = [{"title": TITLES[id_]} if id_ in TITLES else None for id_ in TEXTS]
-        index.add(list(TEXTS.values()), ids=list(TEXTS), metadatas=metadatas)
-        corpus = Corpus(
-            {id_: text.split() for id_, text in TEXTS.items()},
-            {id_: {"title": title.split()} for id_, title in TITLES.items()},
-        )
-        model = BM25(3, idf="lucene", form=form, fields={"title": Field(2, 3.0, 0.5)})
-        found = {hit.id: hit.score for hit in index.search("apple plum fig")}
-        assert found == pytest.approx(model.scores(["apple", "plum", "fig"], corpus), rel=1e-5)
-    opened().drop()
+    index = new_index(config)
+    metadatas = [{"title": TITLES[id_]} if id_ in TITLES else None for id_ in TEXTS]
+    index.add(list(TEXTS.values()), ids=list(TEXTS), metadatas=metadatas)
+    corpus = Corpus(
+        {id_: text.split() for id_, text in TEXTS.items()},
+        {id_: {"title": title.split()} for id_, title in TITLES.items()},
+    )
+    model = BM25(3, idf="lucene", form=form, fields={"title": Field(2, 3.0, 0.5)})
+    found = {hit.id: hit.score for hit in index.search("apple plum fig")}
+    assert found == pytest.approx(model.scores(["apple", "plum", "fig"], corpus), rel=1e-5)
 
 
-def test_reencoded_chunks_have_their_new_vectors(opened: Callable[..., Store]) -> None:
-    opened().drop()
+def test_reencoded_chunks_have_their_new_vectors(
+    new_index: Callable[[IndexConfig], BM25Index], opened: Callable[..., Store]
+) -> None:
     config = IndexConfig(3, "terms", analyzer=split, weighting="bm25t", idf="lucene")
-    with BM25Index.from_store(opened(), config=config) as index:
-        index.add(list(TEXTS.values()), ids=list(TEXTS))
-        before = index.search("apple plum fig")
-        assert index.reencode().reencoded == 3
+    index = new_index(config)
+    index.add(list(TEXTS.values()), ids=list(TEXTS))
+    before = index.search("apple plum fig")
+    assert index.reencode().reencoded == 3
+    index.close()
     with BM25Index.from_store(opened(), config=config) as index:
         after = index.search("apple plum fig")
         assert {hit.id for hit in after} == {hit.id for hit in before}
@@ -53,4 +55,3 @@ def test_reencoded_chunks_have_their_new_vectors(opened: Callable[..., Store]) -
             assert index.explain("apple plum fig", hit.id).value == pytest.approx(hit.score, rel=1e-5)
         assert index.verify().ok
         assert index.reencode().reencoded == 0
-    opened().drop()

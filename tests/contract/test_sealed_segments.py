@@ -5,7 +5,6 @@ A few rows stay in a growing segment, which is all that other tests see.
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
@@ -13,13 +12,13 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from support import engines, milvus_servers
 from support.filter_conditions import CONDITIONS, DOCUMENTS, WITH_BOOLS, A
 from support.milvus_logic import is_out_of_reach
+from support.programs import environment
 from support.reference import split
 from support.rows import chunk
 from support.sealing import LEAST_ROWS, seal
@@ -35,6 +34,7 @@ from rag_bm25.store.storage import ALGOS, MILVUS_2_ALGOS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from rag_bm25 import Hit
     from rag_bm25.filters import Filter
@@ -218,14 +218,12 @@ with BM25Index.open(sys.argv[1], sys.argv[2], config=config, timeout=60) as inde
 
 def test_strong_searches_miss_no_write_of_another_process(server: str, store: MilvusStore) -> None:
     uri, name = engines.uri_of(server), store._chunks.name
-    root = Path(__file__).parents[2]
-    env = os.environ | {"PYTHONPATH": os.pathsep.join([str(root), str(root / "tests")])}
     BM25Index.open(uri, name, config=CONFIG, timeout=60).close()
     with (
         BM25Index.open(uri, name, config=CONFIG, timeout=60, consistency="Strong", read_only=True) as reader,
         subprocess.Popen(
             [sys.executable, "-c", WRITER, uri, name],
-            env=env,
+            env=environment(),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

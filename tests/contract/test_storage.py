@@ -100,14 +100,6 @@ def test_what_the_engine_would_ignore_is_refused_before_anything_is_made(dialect
     assert not store.has_collections()
 
 
-def test_algorithms_that_it_does_not_have_are_refused(dialect: str, made: Open) -> None:
-    store = made(inverted_index_algo="BLOCK_MAX_WAND")
-    if "BLOCK_MAX_WAND" in store._open.storage_choices().get("inverted_index_algo", ()):
-        pytest.skip("it has this one")
-    with pytest.raises(ParameterError, match=r"^inverted_index_algo must be (one of DAAT_MAXSCORE, .* with|left out)"):
-        store.create()
-
-
 def test_a_creation_that_was_cut_short_is_completed_with_the_same_options(
     dialect: str, made: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:

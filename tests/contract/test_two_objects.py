@@ -9,7 +9,6 @@ import pytest
 from support.reference import split
 
 from rag_bm25 import BM25Index, IndexConfig
-from rag_bm25.errors import StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -106,21 +105,6 @@ def test_opening_leaves_a_batch_under_way_to_its_writer(
     assert_sound(index_of(), writer, opening[1])
 
 
-def test_a_batch_that_failed_in_one_object_is_finished_by_the_next_write_of_another(
-    index_of: Callable[..., BM25Index], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    one, other = index_of(), index_of()
-    one.add(["t1 t2"], ids=["a"])
-    with monkeypatch.context() as fault:
-        delete = one._store.delete_chunks
-        fault.setattr(one._store, "delete_chunks", lambda pks: (delete(pks), fail()))
-        with pytest.raises(StoreError, match="by the test"):
-            one.add(["t3"], ids=["a"])
-    other.add(["t4"], ids=["a"])
-    one.add(["t5"], ids=["b"])
-    assert_sound(index_of(), one, other)
-
-
 def test_a_search_does_not_wait_for_the_batch_of_another_object(
     index_of: Callable[..., BM25Index],
 ) -> None:
@@ -138,7 +122,3 @@ def test_a_search_does_not_wait_for_the_batch_of_another_object(
     waiting.join()
     assert found == ["a"]
     assert_sound(index_of(), one, other)
-
-
-def fail() -> None:
-    raise StoreError("failed by the test")

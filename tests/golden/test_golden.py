@@ -25,22 +25,6 @@ if TYPE_CHECKING:
 # 2 terms where the mean is 3. Elasticsearch multiplied by (k1 + 1) then.
 
 
-def test_elasticsearch_idf() -> None:
-    assert float(idf("lucene", 6, IdfInputs(6, 0.0))) == pytest.approx(0.074107975, rel=1e-7)
-
-
-PEOPLE = DocumentWeighting(3, k1=5, b=1, form="elasticsearch")
-
-
-def test_elasticsearch_tf_norm() -> None:
-    assert float(PEOPLE.weights(1, 2)) == pytest.approx(1.3846153, rel=1e-7)
-
-
-def test_elasticsearch_score() -> None:
-    weight = idf("lucene", 6, IdfInputs(6, 0.0)) * PEOPLE.weights(1, 2)
-    assert float(weight) == pytest.approx(0.102611035, rel=1e-7)
-
-
 def test_elasticsearch_score_of_an_index() -> None:
     """Six titles of three words on average, all with "shane": the whole explanation, from an index."""
     texts = ["shane connelly", *["shane x y"] * 4, "shane x y z"]
@@ -216,28 +200,6 @@ def test_scores_of_bm25_plus_are_those_of_rank_bm25(k1: float, b: float, delta: 
         assert found == pytest.approx(expected, rel=1e-5)
 
 
-def test_delta_for_absent_terms_cancels_in_the_others() -> None:
-    """Why it is not copied: what rank_bm25 calls BM25+ ranks as without delta, whatever delta is."""
-    rank_bm25 = pytest.importorskip("rank_bm25")
-    tokens = corpus(6)
-    small, large = (rank_bm25.BM25Plus(tokens, delta=delta).get_scores(["w1", "w9"]) for delta in (0.0, 9.0))
-    assert np.ptp(large - small) < 1e-9
-
-
-@pytest.mark.parametrize(("k1", "b", "delta"), [(1.5, 0.75, 0.5), (0.9, 0.4, 0.2)])
-def test_scores_of_bm25l_are_those_of_rank_bm25_where_no_term_is_repeated(k1: float, b: float, delta: float) -> None:
-    """rank_bm25 0.2.2 multiplies by tf as well (its pull request 20 mends it): with tf = 1 that makes no difference."""
-    rank_bm25 = pytest.importorskip("rank_bm25")
-    tokens = [list(dict.fromkeys(chunk)) for chunk in corpus(7)]
-    other = rank_bm25.BM25L(tokens, k1=k1, b=b, delta=delta)
-    texts = [" ".join(chunk) for chunk in tokens]
-    index = filled(texts, other.avgdl, k1=k1, b=b, idf="lucene", weighting="bm25l", delta=delta)
-    for chunk in tokens[:40]:
-        query = chunk[:6]
-        expected = {id_: score for id_, score in enumerate(other.get_scores(query).tolist()) if score > 0}
-        assert by_id(index, " ".join(query)) == pytest.approx(expected, rel=1e-5)
-
-
 # Worked by hand, for what no other implementation has
 
 
@@ -297,7 +259,3 @@ def test_bm25f_of_the_seed_by_hand() -> None:
     )
     index.add(["a b c d", "b", "c"], ids=["0", "1", "2"], metadatas=[{"title": "a e"}, {"title": "e"}, None])
     assert by_id(index, "a") == pytest.approx({0: 0.398693}, abs=1e-6)
-
-
-def test_natural_logarithm_is_meant() -> None:
-    assert float(robertson_idf(1, 4)) == pytest.approx(math.log(3.5 / 1.5))

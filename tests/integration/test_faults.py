@@ -7,7 +7,6 @@ import itertools
 import os
 import random
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -20,11 +19,10 @@ import pytest
 from support import engines
 from support.lazy_store import LazyStore
 from support.memory_store import MemoryStore
+from support.programs import environment, run_python
 from support.proxy import Proxy
 from support.serialized_store import serialized
 
-import rag_bm25
-from rag_bm25 import BM25Index
 from rag_bm25.errors import StoreError
 from rag_bm25.index.maintenance.copying import copy_index
 from rag_bm25.statistics.log.log import StatisticsLog
@@ -32,6 +30,8 @@ from rag_bm25.statistics.log.log import StatisticsLog
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import FrameType
+
+    from rag_bm25 import BM25Index
 
     Open = Callable[..., BM25Index]
 
@@ -43,16 +43,11 @@ STATEFUL = {
     *("index.py", "live_statistics.py", "pipeline.py", "counting_ahead.py", "workers.py", "chunk_writer.py"),
     *("corpus.py", "count_table.py", "terms.py", "log.py", "open_write.py", "sums.py", "table.py", "deferred.py"),
 }
-PACKAGE = Path(rag_bm25.__file__).parent
-# gRPC's own handlers of forks take its threads down and up again, and sometimes wait for ever or skip it. They are not
-# what is tested: a child touches no gRPC. For the same reason it ends by its exit functions and os._exit: when Python
-# frees what it has left, gRPC closes the channels of the parent.
-FORKING = {"GRPC_ENABLE_FORK_SUPPORT": "false"}
 CHILD = """
 import os, sys
 from support.reference import split
 from rag_bm25 import BM25Index, IndexConfig
-from rag_bm25.errors import StoreError, StoreLockedError
+from rag_bm25.errors import StoreError
 uri, config = sys.argv[1], IndexConfig(chunk_size=4, length_unit="terms", analyzer=split)
 """
 
@@ -68,18 +63,6 @@ def texts(index: BM25Index) -> dict[str, str]:
 def assert_sound(index: BM25Index, expected: dict[str, str]) -> None:
     assert texts(index) == expected
     assert index.verify().differences == []
-
-
-def run_python(code: str, *args: object, **options: Any) -> subprocess.CompletedProcess[str]:
-    """Run code that knows the package and the tests' helpers."""
-    command = [sys.executable, "-c", CHILD + code, *map(str, args)]
-    options = {"env": environment(), "capture_output": True, "text": True, "timeout": 120} | options
-    return subprocess.run(command, check=False, **options)
-
-
-def environment() -> dict[str, str]:
-    folders = [PACKAGE.parent, Path(__file__).parents[1]]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, folders))}
 
 
 # Failing calls
@@ -108,21 +91,6 @@ class FailingCalls:
     def _fail(self) -> None:
         self._due = False
         raise StoreError("the connection timed out")
-
-
-@pytest.mark.usefixtures("embedded")
-@pytest.mark.parametrize("applied", [True, False])
-def test_retry_after_a_timeout_counts_once(applied: bool, tmp_path: Path, opened: Open) -> None:
-    for number in range(4):
-        calls = FailingCalls(-1, applied=applied)
-        store = engines.open_store("embedded", tmp_path, f"docs{number}")
-        index = opened(serialized(store, calls.around, calls.before))
-        add(index, BEFORE)
-        calls._left = number
-        with pytest.raises(StoreError, match="timed out"):
-            add(index, UPDATE)
-        add(index, UPDATE)
-        assert_sound(index, AFTER)
 
 
 @pytest.mark.parametrize("applied", [True, False])
@@ -189,16 +157,20 @@ def add_until_connected(index: BM25Index, chunks: dict[str, str]) -> None:
 # A full disk
 
 
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 6 MB."""
-    made = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=6m", "tmpfs", str(tmp_path)], capture_output=True, text=True, check=False
-    )
+@pytest.fixture(params=["tmpfs", "ext4"])
+def disk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
+    """A file system of some MB, of each kind."""
+    image, folder = tmp_path / "image", tmp_path / "disk"
+    folder.mkdir()
+    make = {
+        "tmpfs": f"mount -t tmpfs -o size=6m tmpfs {folder}",
+        "ext4": f"truncate -s 40M {image} && mkfs.ext4 -q -F -m 0 {image} && mount -o loop {image} {folder}",
+    }[request.param]
+    made = subprocess.run(make, shell=True, capture_output=True, text=True, check=False)
     if made.returncode:
         pytest.skip(f"cannot mount a small file system: {made.stderr.strip()}")
-    yield tmp_path
-    subprocess.run(["umount", "-l", str(tmp_path)], check=True)
+    yield folder
+    subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
 def fill(index: BM25Index, size: int) -> tuple[dict[str, str], dict[str, str]]:
@@ -216,34 +188,19 @@ def fill(index: BM25Index, size: int) -> tuple[dict[str, str], dict[str, str]]:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("embedded")
+@pytest.mark.parametrize("disk", ["tmpfs"], indirect=True)
 @pytest.mark.parametrize("size", [100, 400])
-def test_full_disk_loses_nothing_that_was_acknowledged(size: int, small_disk: Path, opened: Open) -> None:
+def test_full_disk_loses_nothing_that_was_acknowledged(size: int, disk: Path, opened: Open) -> None:
     """Small batches fail first where they tell what is to come, large ones where they insert chunks."""
-    index = opened(engines.open_store("embedded", small_disk))
+    index = opened(engines.open_store("embedded", disk))
     acknowledged, batch = fill(index, size)
     with suppress(StoreError):  # there may be room for some of it
         add(index, batch)
-    subprocess.run(["mount", "-o", "remount,size=200m", str(small_disk)], check=True)
+    subprocess.run(["mount", "-o", "remount,size=200m", str(disk)], check=True)
     add(index, batch)
     assert_sound(index, acknowledged | batch)
     index.close()
-    assert_sound(opened(engines.open_store("embedded", small_disk)), acknowledged | batch)
-
-
-@pytest.fixture(params=["tmpfs", "ext4"])
-def disk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
-    """A file system of some MB, of each kind."""
-    image, folder = tmp_path / "image", tmp_path / "disk"
-    folder.mkdir()
-    make = {
-        "tmpfs": f"mount -t tmpfs -o size=6m tmpfs {folder}",
-        "ext4": f"truncate -s 40M {image} && mkfs.ext4 -q -F -m 0 {image} && mount -o loop {image} {folder}",
-    }[request.param]
-    made = subprocess.run(make, shell=True, capture_output=True, text=True, check=False)
-    if made.returncode:
-        pytest.skip(f"cannot mount a small file system: {made.stderr.strip()}")
-    yield folder
-    subprocess.run(["umount", "-l", str(folder)], check=True)
+    assert_sound(opened(engines.open_store("embedded", disk)), acknowledged | batch)
 
 
 @contextmanager
@@ -340,65 +297,11 @@ with BM25Index.open(uri, "docs", config=config) as index:
 
 @pytest.mark.usefixtures("lite2")
 def test_at_a_limit_of_file_sizes_a_write_is_refused_or_stored(tmp_path: Path) -> None:
-    done = run_python(LIMITED, tmp_path / "test.db")
+    done = run_python(CHILD + LIMITED, tmp_path / "test.db")
     assert done.stdout.splitlines() == ["True True True", "True True []"], done.stderr
 
 
 # Other processes
-
-
-@pytest.mark.usefixtures("embedded")
-def test_second_process_is_refused_and_told_who_has_the_file(tmp_path: Path, opened: Open) -> None:
-    index = opened(engines.open_store("embedded", tmp_path))
-    add(index, BEFORE)
-    code = """
-for attempt in range(3):
-    try:
-        BM25Index.open(uri, "docs")
-    except StoreLockedError as error:
-        print(error)
-"""
-    answers = run_python(code, tmp_path / "test.db").stdout.splitlines()
-    assert len(answers) == 3
-    assert all(f"is open in process {os.getpid()} on {socket.gethostname()}" in answer for answer in answers)
-    add(index, UPDATE)
-    assert_sound(index, AFTER)
-
-
-@pytest.mark.usefixtures("embedded")
-def test_fork_leaves_the_index_to_the_parent(tmp_path: Path) -> None:
-    code = """
-import atexit, traceback
-
-def fails(act):
-    try:
-        act()
-    except StoreError as error:
-        print(type(error).__name__, flush=True)
-
-def be_the_child():
-    fails(lambda: index.add(["banana"], ids=["b"]))
-    fails(lambda: index.add(["banana"], ids=["b"], assume_new=True))
-    fails(lambda: BM25Index.open(uri, "docs", config=config))
-    index.close()
-    atexit._run_exitfuncs()
-
-with BM25Index.open(uri, "docs", config=config) as index:
-    index.add(["apple"], ids=["a"])
-    if not (child := os.fork()):
-        try:
-            be_the_child()
-        except BaseException:
-            traceback.print_exc()
-            os._exit(1)
-        os._exit(0)
-    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
-    index.add(["cherry"], ids=["c"])
-    print(sorted(chunk.id for chunk in index.chunks()), index.verify().ok)
-"""
-    done = run_python(code, tmp_path / "fork.db", env=environment() | FORKING)
-    expected = ["StoreError", "StoreError", "StoreLockedError", "0", "['a', 'c'] True"]
-    assert (done.returncode, done.stdout.splitlines()) == (0, expected), done.stderr
 
 
 INTERRUPTED = """
@@ -522,7 +425,7 @@ print("written", flush=True)
 @pytest.mark.usefixtures("embedded")
 @pytest.mark.parametrize("end", ["os.kill(os.getpid(), 9)", "os._exit(0)"])
 def test_after_a_kill_readers_and_copies_count_what_was_acknowledged(end: str, tmp_path: Path, opened: Open) -> None:
-    assert run_python(LEFT + end, tmp_path / "test.db").stdout == "written\n"
+    assert run_python(CHILD + LEFT + end, tmp_path / "test.db").stdout == "written\n"
     left = {"a": "apple pie", "c": "cherry"}
     reader = opened(engines.open_store("embedded", tmp_path), read_only=True)
     assert reader.problems == []
@@ -543,7 +446,7 @@ def test_after_a_kill_readers_and_copies_count_what_was_acknowledged(end: str, t
 @pytest.mark.usefixtures("embedded")
 @pytest.mark.parametrize("end", ["index.close()", "", "raise SystemExit(3)", "import gc; del index; gc.collect()"])
 def test_a_process_that_ends_leaves_nothing_unfinished(end: str, tmp_path: Path, opened: Open) -> None:
-    done = run_python(LEFT + end, tmp_path / "test.db")
+    done = run_python(CHILD + LEFT + end, tmp_path / "test.db")
     assert done.stdout == "written\n", done.stderr
     reader = opened(engines.open_store("embedded", tmp_path), read_only=True)
     assert unfinished(reader) == 0

@@ -26,30 +26,20 @@ def assert_nothing_lost(folder: Path, what: str, rounds: int) -> None:
     assert totals.checked_chunks
 
 
-@pytest.mark.usefixtures("embedded")
-def test_killed_writer_loses_no_acknowledged_chunk_and_no_count(tmp_path: Path) -> None:
-    assert_nothing_lost(tmp_path, "writer", 4)
-
-
 @pytest.mark.usefixtures("lite2")
 def test_killed_engine_loses_no_acknowledged_chunk_and_no_count(tmp_path: Path) -> None:
     assert_nothing_lost(tmp_path, "engine", 2)
 
 
 @pytest.mark.usefixtures("embedded")
-def test_killed_repair_can_be_run_again(tmp_path: Path) -> None:
-    assert_nothing_lost(tmp_path, "repair", 2)
-
-
-@pytest.mark.usefixtures("embedded")
-def test_killed_process_with_two_index_objects_loses_nothing(tmp_path: Path) -> None:
-    assert_nothing_lost(tmp_path, "two", 1)
-
-
-@pytest.mark.usefixtures("embedded")
-@pytest.mark.parametrize("job", ["copy", "reindex", "ingest", "drop"])
-def test_killed_job_leaves_a_sound_index_and_comes_to_its_end_when_run_again(tmp_path: Path, job: str) -> None:
-    assert_nothing_lost(tmp_path, job, 1)
+@pytest.mark.parametrize(
+    ("what", "rounds"),
+    [("writer", 4), ("repair", 2), ("two", 1), ("copy", 1), ("reindex", 1), ("ingest", 1), ("drop", 1)],
+)
+def test_what_is_killed_loses_no_acknowledged_chunk_and_no_count_and_comes_to_its_end_when_run_again(
+    tmp_path: Path, what: str, rounds: int
+) -> None:
+    assert_nothing_lost(tmp_path, what, rounds)
 
 
 @pytest.mark.usefixtures("embedded")

@@ -255,7 +255,7 @@ def test_a_late_answer_is_dropped(visit: Any) -> None:
         page.wait_for_timeout(200)
         one.search("trial time")
     assert len(held) == 1
-    assert dropped.value.post_data_json["text"] == "writing"
+    assert dropped.value.post_data_json["query"] == "writing"
     held[0].abort()
     assert "trial time" in page.locator(".hit").inner_text()
 
@@ -305,7 +305,7 @@ def test_a_token_is_asked_for_and_kept_for_the_tab(visit: Any) -> None:
 
 def test_ingestion_under_way_is_shown(visit: Any) -> None:
     one = visit()
-    job = {"kind": "ingest", "state": "running", "progress": {"what": "chunks", "done": 30, "total": 120}}
+    job = {"kind": "ingest", "state": "running", "progress": [{"what": "chunks", "done": 30, "total": 120}]}
     one.answer("progress", writing=True, jobs=[{**job, "seconds": 2.5, "result": None, "reason": None}])
     page = one.open("view=index")
     page.wait_for_selector(".job")

@@ -69,7 +69,7 @@ def write_until(running: Running, stop: Callable[[], None]) -> tuple[list[str], 
             for number in range(100_000):
                 id_ = f"{writer}-{number}"
                 try:
-                    answer = client.post(f"{API}/documents", json={"documents": [{"id": id_, "text": f"new {id_}"}]})
+                    answer = client.post(f"{API}/chunks", json={"chunks": [{"id": id_, "text": f"new {id_}"}]})
                 except httpx.TransportError:
                     return
                 if answer.status_code != 200:
@@ -110,11 +110,11 @@ def test_a_server_over_http(tmp_path: Path) -> None:
 
 def check_clients_at_once(server: Running) -> None:
     with server.client() as client:
-        expected = client.get(f"{API}/search", params={"text": "notice 7"}).json()
+        expected = client.get(f"{API}/search", params={"query": "notice 7"}).json()
 
     def ask(_: int) -> list[Any]:
         with server.client() as client:
-            return [client.post(f"{API}/search", json={"text": "notice 7"}).json() for _ in range(5)]
+            return [client.post(f"{API}/search", json={"query": "notice 7"}).json() for _ in range(5)]
 
     with ThreadPoolExecutor(CLIENTS) as clients:
         for answers in clients.map(ask, range(CLIENTS)):
@@ -130,19 +130,19 @@ def check_strangers(server: Running) -> None:
     ):
         with server.client(**headers) as client:
             for answer in (
-                client.get(f"{API}/search?text=notice"),
+                client.get(f"{API}/search?query=notice"),
                 client.post("/mcp", json={}),
                 client.get("/metrics"),
             ):
                 assert answer.status_code == status
                 assert TOKEN not in answer.text
     with server.client(origin=server.url) as client:
-        assert client.get(f"{API}/search", params={"text": "notice"}).status_code == 200
+        assert client.get(f"{API}/search", params={"query": "notice"}).status_code == 200
 
 
 def check_large_bodies(server: Running) -> None:
     with server.client() as client:
-        answer = client.post(f"{API}/search", json={"text": "a" * (5 << 20)})
+        answer = client.post(f"{API}/search", json={"query": "a" * (5 << 20)})
         assert (answer.status_code, answer.json()["error"]["code"]) == (413, "body_too_large")
         answer = client.post("/mcp", content=b"a" * (5 << 20), headers={"content-type": "application/json"})
         assert answer.status_code == 413
@@ -193,39 +193,39 @@ async def use(client: Any, tool: str, **arguments: Any) -> dict[str, Any]:
 
 async def use_every_tool(client: Any) -> None:
     """Call every tool that reads, and every resource."""
-    hits = (await use(client, "search", text="notice 7", k=2))["hits"]
+    hits = (await use(client, "search", query="notice 7", k=2))["hits"]
     assert [hit["rank"] for hit in hits] == [1, 2]
-    assert (hits[0]["id"], hits[0]["metadata"]) == ("notes.txt#7", {"source": "notes.txt"})
+    assert (hits[0]["id"], hits[0]["metadata"]) == ("notes.txt#7", {"source": "notes.txt", "chunk": 7})
     assert hits[0]["text"] == TEXTS[7]
-    assert (await use(client, "search", text="nowhere"))["reasons"].startswith("nothing found: ")
-    assert "idf" in (await use(client, "explain", text="notice", id="notes.txt#7"))["text"].lower()
-    assert await use(client, "suggest", text="notice") == {"suggestion": None}
-    figures = await use(client, "statistics", text="notice", top=2)
+    assert (await use(client, "search", query="nowhere"))["reasons"].startswith("nothing found: ")
+    assert "idf" in (await use(client, "explain", query="notice", id="notes.txt#7"))["text"].lower()
+    assert await use(client, "suggest", query="notice") == {"suggestion": None}
+    figures = await use(client, "statistics", terms="notice", top=2)
     assert (figures["terms"][0]["term"], len(figures["top"])) == ("notic", 2)
-    (chunk,) = (await use(client, "document", id="notes.txt#7"))["chunks"]
+    (chunk,) = (await use(client, "chunks", id="notes.txt#7"))["chunks"]
     assert chunk["text"] == TEXTS[7]
-    (chunk,) = (await use(client, "document", id="notes.txt#7", context="neighbors"))["chunks"]
-    assert TEXTS[6] in chunk["text"]
-    page = await use(client, "document", source="notes.txt", offset=3, limit=2)
+    (chunk,) = (await use(client, "chunks", id="notes.txt#7", context="neighbors"))["chunks"]
+    assert TEXTS[6] in chunk["context"]["text"]
+    page = await use(client, "chunks", source="notes.txt", offset=3, limit=2)
     assert ([chunk["text"] for chunk in page["chunks"]], page["next_offset"]) == (TEXTS[3:5], 5)
     resources = await client.list_resources()
     for uri in (
         str(resources.resources[0].uri),
-        "rag-bm25://documents/notes.txt%237",
-        "rag-bm25://documents/notes.txt#7",
+        "rag-bm25://chunks/notes.txt%237",
+        "rag-bm25://chunks/notes.txt#7",
     ):
         (contents,) = (await client.read_resource(uri)).contents
         assert json.loads(contents.text)
     templates = await client.list_resource_templates()
-    assert templates.resource_templates[0].uri_template == "rag-bm25://documents/{id}{?namespace}"
+    assert templates.resource_templates[0].uri_template == "rag-bm25://chunks/{id}{?namespace}"
 
 
 async def check_tools(server: Running, mode: str) -> None:
     async with over_http(server, mode=mode) as client:
         names = [tool.name for tool in (await client.list_tools()).tools]
-        assert names == ["search", "explain", "suggest", "statistics", "document", "add", "delete"]
+        assert names == ["search", "explain", "suggest", "statistics", "chunks", "add", "delete"]
         await use_every_tool(client)
-        added = await use(client, "add", documents=[{"text": "By an agent.", "id": f"agent-{mode}"}])
+        added = await use(client, "add", chunks=[{"text": "By an agent.", "id": f"agent-{mode}"}])
         assert added == {"count": 1, "ids": [f"agent-{mode}"]}
         assert await use(client, "delete", ids=[f"agent-{mode}"]) == {"deleted": 1}
 
@@ -233,7 +233,7 @@ async def check_tools(server: Running, mode: str) -> None:
 async def check_agents_at_once(server: Running) -> None:
     async def ask(number: int) -> dict[str, Any]:
         async with over_http(server) as client:
-            return await use(client, "search", text=f"notice {number % 20}", k=1)
+            return await use(client, "search", query=f"notice {number % 20}", k=1)
 
     for number, answer in enumerate(await asyncio.gather(*map(ask, range(CLIENTS)))):
         assert answer["hits"][0]["id"] == f"notes.txt#{number % 20}"
@@ -262,10 +262,10 @@ def test_a_kill_while_writing_loses_nothing_that_was_acknowledged(tmp_path: Path
         server = StdioServerParameters(command=sys.executable, args=arguments, env=environment)
         async with Client(stdio_client(server)) as client:
             names = [tool.name for tool in (await client.list_tools()).tools]
-            assert names == ["search", "explain", "suggest", "statistics", "document"]
+            assert names == ["search", "explain", "suggest", "statistics", "chunks"]
             for id_ in acknowledged:
-                assert (await use(client, "document", id=id_))["chunks"][0]["text"] == f"new {id_}"
-            assert (await use(client, "search", text="first", k=1))["hits"][0]["id"] == "first"
+                assert (await use(client, "chunks", id=id_))["chunks"][0]["text"] == f"new {id_}"
+            assert (await use(client, "search", query="first", k=1))["hits"][0]["id"] == "first"
 
     asyncio.run(read_over_stdio())
     with BM25Index.open(uri, "docs") as index:
@@ -300,8 +300,8 @@ def test_a_signal_ends_the_server_though_a_write_has_no_end(tmp_path: Path) -> N
     answers: list[int] = []
 
     def write() -> None:
-        documents = {"documents": [{"text": "never acknowledged"}]}
-        answers.append(httpx.post(f"{url}{API}/documents", json=documents, timeout=60).status_code)
+        chunks = {"chunks": [{"text": "never acknowledged"}]}
+        answers.append(httpx.post(f"{url}{API}/chunks", json=chunks, timeout=60).status_code)
 
     writer = threading.Thread(target=write)
     writer.start()

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.memory_store import MemoryStore
+from support.programs import environment
 from support.reference import split
 from support.strategies import any_terms, document_weightings, texts
 
@@ -80,11 +79,10 @@ for vector in encoder.encode(texts).vectors:
 
 
 def test_vector_does_not_depend_on_the_process() -> None:
-    root = str(Path(__file__).resolve().parents[2])
     running = [
         subprocess.Popen(
             [sys.executable, "-c", ENCODE],
-            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": root},
+            env=environment(PYTHONHASHSEED=seed),
             stdout=subprocess.PIPE,
         )
         for seed in ("0", "1", "4242")

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.memory_store import MemoryStore
-from support.reference import chunk_weight, length_norm, split
+from support.indexes import check, filled, nodes
 from support.strategies import corpora, idf_names, texts
 
-from rag_bm25 import BM25Index, Explanation, Fuzzy, IndexConfig, Query, QueryExpansion, QueryWeighting, Synonyms
+from rag_bm25 import Fuzzy, Query, QueryExpansion, QueryWeighting, Synonyms
 from rag_bm25.query.min_should_match import required_words
 from rag_bm25.store.rows import Scope
 
@@ -36,17 +34,6 @@ expansions = st.builds(
 queries = st.lists(st.sampled_from(WORDS), max_size=5).map(" ".join) | st.dictionaries(
     phrases, st.sampled_from([0.5, 1, 3.25]), max_size=3
 )
-CONFIG = IndexConfig(chunk_size=4, length_unit="terms", analyzer=split)
-
-
-def filled(chunks: dict[str, str]) -> BM25Index:
-    index = BM25Index.from_store(MemoryStore(), config=CONFIG)
-    index.add(list(chunks.values()), ids=list(chunks))
-    return index
-
-
-def nodes(explanation: Explanation) -> list[Explanation]:
-    return [explanation, *(node for detail in explanation.details for node in nodes(detail))]
 
 
 @given(corpora(min_size=1), queries, expansions, idf_names, st.none() | st.sampled_from([0.0, 1.0]))
@@ -63,19 +50,6 @@ def test_scores_are_sums_over_the_terms_that_explain_shows(
         assert tree.value == pytest.approx(found.get(id_, 0.0), rel=1e-5)
         for node in nodes(tree):
             check(node)
-
-
-def check(node: Explanation) -> None:
-    values = [detail.value for detail in node.details]
-    if node.description.endswith("sum of:"):
-        assert node.value == pytest.approx(math.fsum(values), rel=1e-9)
-    elif node.description.endswith("product of:"):
-        assert node.value == pytest.approx(math.prod(values), rel=1e-6)
-    elif node.description.startswith("stored weight"):
-        tf, k1, b, length, chunk_size = values
-        assert node.value == pytest.approx(
-            chunk_weight("bm25", tf, length_norm(length, chunk_size, b), k1, None), rel=1e-6
-        )
 
 
 @given(corpora(min_size=1), queries, expansions)

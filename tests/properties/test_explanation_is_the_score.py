@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.indexes import check, nodes
 from support.memory_store import MemoryStore
 from support.reference import relevance_weight, split, words_and_bigrams
 from support.strategies import corpora, query_weightings, texts, weightings, words
@@ -40,10 +40,6 @@ if TYPE_CHECKING:
     from rag_bm25.hits.options import SearchOptions
     from rag_bm25.query.feedback import Feedback
     from rag_bm25.weighting.document import DocumentWeighting
-
-
-def nodes(explanation: Explanation) -> list[Explanation]:
-    return [explanation, *(node for detail in explanation.details for node in nodes(detail))]
 
 
 @given(
@@ -86,28 +82,6 @@ def test_explanations_add_up_to_the_scores(
         assert explanation.value == pytest.approx(found.get(id_, 0.0), rel=1e-5)
         for node in nodes(explanation):
             check(node)
-
-
-def check(node: Explanation) -> None:
-    values = [detail.value for detail in node.details]
-    if node.description.endswith("sum of:"):
-        assert values
-        assert node.value == pytest.approx(math.fsum(values), rel=1e-9)
-    elif node.description.endswith("product of:"):
-        assert len(values) >= 2
-        assert node.value == pytest.approx(math.prod(values), rel=1e-6)
-    elif node.description.startswith(("stored weight", "in the ")):
-        assert node.value == pytest.approx(evaluated(node), rel=1e-6)
-    elif node.details:
-        assert node.description.endswith("from:") or "not found" in node.description
-
-
-def evaluated(node: Explanation) -> float:
-    """Put the numbers of the children into the formula of their parent, and work it out; each must be needed."""
-    formula = node.description.removesuffix(" from:").split(", ", 1)[1]
-    numbers = {re.split("\\W", detail.description)[0]: detail.value for detail in node.details}
-    assert numbers.keys() == set(re.findall("[a-z_]\\w*", formula)) - {"ln", "max", "min", "sqrt"}
-    return float(eval(formula, {"ln": math.log, "sqrt": math.sqrt}, numbers))
 
 
 @given(corpora(min_size=1), corpora(min_size=1), texts())

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from support.memory_store import MemoryStore
-from support.reference import split
+from support.indexes import CONFIG, filled
 from support.strategies import corpora, idf_names, texts
 
-from rag_bm25 import RM3, RSJ, BM25Index, IndexConfig, Rocchio
+from rag_bm25 import RM3, RSJ, Rocchio
 from rag_bm25.weighting.idf import (
     POSITIVE_FLOOR,
     ROUNDING,
@@ -25,6 +24,9 @@ from rag_bm25.weighting.idf import (
     relevance_weight,
     robertson_idf,
 )
+
+if TYPE_CHECKING:
+    from rag_bm25 import BM25Index
 
 HUGE = 2**48
 MEASURABLE = 20.0  # weights whose differences float64 keeps as a df; those of a billion chunks are below
@@ -105,10 +107,8 @@ def test_equivalent_df_is_the_inverse_of_the_plain_idf(n: int, weight: float) ->
     assert robertson_idf(equivalent_df(weight, n), n) == pytest.approx(weight, abs=1e-6)
 
 
-def filled(chunks: dict[str, str], name: IdfName) -> BM25Index:
-    index = BM25Index.from_store(MemoryStore(), config=IndexConfig(4, "terms", analyzer=split, idf=name))
-    index.add(list(chunks.values()), ids=list(chunks))
-    return index
+def with_idf(chunks: dict[str, str], name: IdfName) -> BM25Index:
+    return filled(chunks, replace(CONFIG, idf=name))
 
 
 @given(corpora(min_size=1), texts(), idf_names, methods, st.data())
@@ -121,21 +121,21 @@ def test_weights_are_finite_and_positive(
     irrelevant = irrelevant and [id_ for id_ in irrelevant if id_ not in (relevant or [])]
     marked = {"irrelevant": irrelevant} if isinstance(method, Rocchio) else {}
     learning = replace(method, relevant=relevant, **marked)
-    (vector,) = filled(chunks, name).encode_queries([query], feedback=learning)
+    (vector,) = with_idf(chunks, name).encode_queries([query], feedback=learning)
     assert (vector.values > 0).all()
     assert np.isfinite(vector.values).all()
 
 
 @given(corpora(min_size=1), texts(), idf_names)
 def test_all_weight_on_the_query_leaves_the_hits(chunks: dict[str, str], query: str, name: IdfName) -> None:
-    index = filled(chunks, name)
+    index = with_idf(chunks, name)
     assert index.search(query, feedback=Rocchio(alpha=1, beta=0)) == index.search(query)
     assert index.search(query, feedback=RM3(original_query_weight=1)) == index.search(query)
 
 
 @given(corpora(min_size=1), idf_names, assuming)
 def test_nothing_found_leaves_the_query_as_it_is(chunks: dict[str, str], name: IdfName, method: Any) -> None:
-    index = filled(chunks, name)
+    index = with_idf(chunks, name)
     assert index.encode_queries(["unknown"], feedback=method) == index.encode_queries(["unknown"])
 
 
@@ -143,7 +143,7 @@ def test_nothing_found_leaves_the_query_as_it_is(chunks: dict[str, str], name: I
 def test_marks_raise_the_chunks_own_score_among_those_of_the_query(
     chunks: dict[str, str], query: str, name: IdfName
 ) -> None:
-    index = filled(chunks, name)
+    index = with_idf(chunks, name)
     for hit in index.search(query, 2):
         learnt = {found.id: found.score for found in index.search(query, feedback=Rocchio(relevant=[hit.id]))}
         assert learnt[hit.id] >= hit.score * (1 - 1e-6)

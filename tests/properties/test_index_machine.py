@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from support.clocks import Clocks
 from support.faulty_store import FaultyStore
+from support.indexes import counts
 from support.late_store import LATE_SECONDS, Late, LateStore
 from support.lazy_store import LazyStore
 from support.memory_store import copied
-from support.reference import BM25, Corpus, Count, recount, split
+from support.reference import BM25, Corpus, recount, split
 from support.strategies import WORDS, corpora, idf_names, texts
 
 from rag_bm25 import BM25Index, IndexConfig
@@ -55,16 +56,6 @@ failing_calls = st.none() | st.integers(0, 25)
 moments = st.sampled_from(["before", "halfway", "after", "full"])
 seconds = st.sampled_from([0.0, 60.0])  # until a call is given up
 delays = st.sampled_from([1.0, 61.0, LATE_SECONDS - 1.0])  # until it takes place
-
-
-def counts(index: BM25Index) -> dict[str, Count]:
-    """The statistics of each namespace that has chunks."""
-    found = {}
-    for name in index.stats().namespaces:
-        total = index._live.log.statistics.of_one(name).contribution()
-        df = dict(zip(total.ids.tolist(), total.df.tolist(), strict=True))
-        found[name] = Count(total.num_chunks, total.total_length, df)
-    return {name: count for name, count in found.items() if count != Count()}
 
 
 class IndexMachine(RuleBasedStateMachine):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from support.indexes import CONFIG, filled
 from support.memory_store import MemoryStore
 from support.reference import BM25, Corpus, Field, split, words_and_bigrams
 from support.rounding_store import RoundingStore
@@ -24,14 +25,6 @@ if TYPE_CHECKING:
     from rag_bm25.documents.encoder import LengthUnit
     from rag_bm25.weighting.document import DocumentWeighting
     from rag_bm25.weighting.idf import IdfName
-
-CONFIG = IndexConfig(chunk_size=4, length_unit="terms", analyzer=split)
-
-
-def filled(chunks: dict[str, str], config: IndexConfig = CONFIG, store: MemoryStore | None = None) -> BM25Index:
-    index = BM25Index.from_store(store or MemoryStore(), config=config)
-    index.add(list(chunks.values()), ids=list(chunks))
-    return index
 
 
 def corpus_of(chunks: dict[str, str]) -> Corpus:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
+from support.indexes import CONFIG, counts
 from support.memory_store import MemoryStore
-from support.reference import Count, recount, split
+from support.reference import recount
 from support.strategies import corpora, texts
 
-from rag_bm25 import BM25Index, IndexConfig
+from rag_bm25 import BM25Index
 
-CONFIG = IndexConfig(chunk_size=4, length_unit="terms", analyzer=split)
 namespaces = st.sampled_from(["", "law", "中"])
 adds = st.tuples(st.just("add"), namespaces, corpora())
 deletes = st.tuples(st.just("delete"), namespaces, st.lists(st.sampled_from("abcdefghij"), max_size=5))
@@ -18,16 +18,6 @@ deletes = st.tuples(st.just("delete"), namespaces, st.lists(st.sampled_from("abc
 
 def opened(store: MemoryStore) -> BM25Index:
     return BM25Index.from_store(store, config=CONFIG)
-
-
-def counts(index: BM25Index) -> dict[str, Count]:
-    """Return what the statistics say, namespaces without chunks left out."""
-    found = {}
-    for name in index.stats().namespaces:
-        total = index._live.log.statistics.of_one(name).contribution()
-        df = dict(zip(total.ids.tolist(), total.df.tolist(), strict=True))
-        found[name] = Count(total.num_chunks, total.total_length, df)
-    return {name: count for name, count in found.items() if count != Count()}
 
 
 @given(st.lists(adds | deletes, max_size=8))

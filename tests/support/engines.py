@@ -37,7 +37,6 @@ PACKAGED = "milvus-2.3.5"  # the newest server that is a package; it has no spar
 SERVERS = [PACKAGED, *DOCKER]
 NOT_SHOWN_BY_PACKAGED = {  # tests, by the beginnings of their names, and why
     "test_errors_are_the_same_by_column": "has no sparse field",
-    "test_fields_are_those_of_the_collection": "has no sparse field",
     "test_rows_that_lack_a_field": "has no sparse field",
     "test_collections_of_others_are_not_dropped": "has no sparse field",
     "test_scores_do_not_depend_on_the_number_of_shards": "has no sparse field",

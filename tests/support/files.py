@@ -36,8 +36,10 @@ def pieces(path: Path, config: IndexConfig = CONFIG) -> dict[str, str]:
     return {piece.id: piece.text for piece in read_file(file, splitter(config))}
 
 
-def run(index: BM25Index, *paths: Path, prune: bool = False) -> IngestReport:
-    return ingest(index, find_files(paths), prune=prune)
+def run(
+    index: BM25Index, *paths: Path, root: Path | None = None, name: str | None = None, prune: bool = False
+) -> IngestReport:
+    return ingest(index, find_files(paths, root=root, name=name), prune=prune)
 
 
 def ids(index: BM25Index) -> list[str]:

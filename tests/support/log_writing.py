@@ -13,7 +13,7 @@ from rag_bm25.statistics.log.writes import Change, Intent
 from rag_bm25.vectors.terms import term_id
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection
 
     from rag_bm25.store.rows import LogRow
     from support.memory_store import MemoryStore
@@ -69,3 +69,19 @@ def read_anew(store: MemoryStore) -> StatisticsLog:
     log = StatisticsLog(store.reopen())
     log.refresh()
     return log
+
+
+def asked_of(store: MemoryStore, call: Callable[[], object]) -> list[str]:
+    """Return the keys of the log rows that a call reads."""
+    asked: list[str] = []
+    get_log = store.get_log
+    store.get_log = lambda keys, **options: (asked.extend(keys), get_log(keys, **options))[1]  # type: ignore[method-assign]
+    try:
+        call()
+    finally:
+        store.get_log = get_log  # type: ignore[method-assign]
+    return asked
+
+
+def store_of(log: StatisticsLog) -> MemoryStore:
+    return log._store  # type: ignore[return-value]

@@ -167,6 +167,6 @@ def test_a_form_names_what_a_word_may_have() -> None:
     forms = {name: option.kind.form for name, option in OPTIONS.items()}
     assert forms["group"] == "KEY[:SIZE[:SCORE]]"
     assert forms["diversity"] == "mmr[:TRADE-OFF]|near-duplicates[:COSINE]"
-    assert forms["boosts"] == "decay:KEY:SCALE,NAME=VALUE,...|value:KEY:NAME=VALUE,...[:DEFAULT]"
+    assert forms["boosts"] == "decay:KEY:SCALE,NAME=VALUE,...|value:KEY:NAME=VALUE,..."
     assert Option("k", item_of("candidates"), "Number, see :class:`~rag_bm25.Hit`. More.").summary == "Number, see Hit."
     assert all(is_dataclass(cls) for cls in EVERY if cls not in (SearchOptions, FusionOptions))

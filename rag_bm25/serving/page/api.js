@@ -64,12 +64,12 @@ export async function ask(route, given = {}, signal = undefined) {
 
 /** Read a stored chunk with its neighbours. */
 export async function readChunk(id, namespace) {
-  return get(`documents/${encodeURIComponent(id)}`, { namespace, context: "neighbors" });
+  return get(`chunks/${encodeURIComponent(id)}`, { namespace, context: "neighbors" });
 }
 
 /** Read some chunks of a document, in its order. */
 export async function readDocument(source, namespace, offset, limit) {
-  return get("documents", { source, namespace, offset, limit });
+  return get("chunks", { source, namespace, offset, limit });
 }
 
 async function get(route, query) {

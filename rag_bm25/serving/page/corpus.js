@@ -63,7 +63,7 @@ function unitName(unit) {
   return t(unit === "terms" ? "terms_unit" : unit);
 }
 
-function lengthPlot({ unit, measured, chunks, counts, edges, drift }, width) {
+function lengthPlot({ unit, measured, num_chunks, counts, edges, drift }, width) {
   if (!measured) return [h("p", { class: "empty" }, t("nothing"))];
   const healthy = drift.ratio >= HEALTHY[0] && drift.ratio <= HEALTHY[1];
   const said = `${t("drift", { ratio: drift.ratio, k1: drift.effective_k1, b: drift.effective_b })} ${t(healthy ? "healthy" : "unhealthy")}`;
@@ -73,11 +73,12 @@ function lengthPlot({ unit, measured, chunks, counts, edges, drift }, width) {
   ];
   return [
     histogram(counts, edges, lines, { x: unitName(unit), y: t("number") }, width),
-    h("figcaption", {}, t("lengthsOf", { unit: unitName(unit), n: measured, all: chunks }), " ", h("span", { class: healthy ? null : "error" }, said)),
+    h("figcaption", {}, t("lengthsOf", { unit: unitName(unit), n: measured, all: num_chunks }), " ", h("span", { class: healthy ? null : "error" }, said)),
   ];
 }
 
-function job({ kind, state, progress, seconds, result, reason }) {
+function job({ kind, state, progress: counts, seconds, result, reason }) {
+  const progress = counts.at(-1);
   const share = progress?.total ? progress.done / progress.total : state === "done" ? 1 : 0;
   const done = progress ? `${format(progress.done)}${progress.total ? ` / ${format(progress.total)}` : ""} ${progress.what}` : "";
   return h("p", { class: "job" }, h("b", {}, kind), " ", t(state), " ", bar(share, `${Math.round(share * 100)} %`), " ",

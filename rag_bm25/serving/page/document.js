@@ -17,9 +17,9 @@ export function showDocument({ source, namespace, hits }) {
   async function read() {
     more.disabled = true; // one page at a time
     try {
-      const { documents, total } = await readDocument(source, namespace, list.children.length, AT_ONCE);
-      list.append(...documents.map((chunk) => item(chunk, found.has(chunk.id))));
-      more.hidden = list.children.length >= total || !documents.length;
+      const { chunks, total } = await readDocument(source, namespace, list.children.length, AT_ONCE);
+      list.append(...chunks.map((chunk) => item(chunk, found.has(chunk.id))));
+      more.hidden = list.children.length >= total || !chunks.length;
       more.textContent = t("more", { shown: list.children.length, total });
       problem.replaceChildren();
     } catch (error) {

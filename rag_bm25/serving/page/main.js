@@ -77,7 +77,8 @@ async function readStatus() {
   document.title = `${index.name} · rag_bm25`;
   const { jobs } = await ask("progress");
   const job = jobs.find((each) => each.state === "running");
-  const doing = job?.progress ? ` · ${t("writing")} ${job.progress.done}${job.progress.total ? `/${job.progress.total}` : ""}` : "";
+  const progress = job?.progress.at(-1);
+  const doing = progress ? ` · ${t("writing")} ${progress.done}${progress.total ? `/${progress.total}` : ""}` : "";
   document.getElementById("status").textContent = t("chunks", { n: index.num_chunks }) + doing;
 }
 

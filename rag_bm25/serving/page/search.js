@@ -34,8 +34,8 @@ export function showSearch(main, { names, report }) {
       results.replaceChildren(h("p", { class: "empty" }, t("start")), h("p", { class: "quiet" }, t("keys")));
       return;
     }
-    const asked = { text: state.q, k: Number(state.k), syntax: state.syntax === "1", ...scope(state) };
-    const grouped = state.group === "1" ? { group_by: "source", group_size: HITS_OF_A_DOCUMENT } : {};
+    const asked = { query: state.q, k: Number(state.k), syntax: state.syntax === "1", ...scope(state) };
+    const grouped = state.group === "1" ? { group: { key: "source", size: HITS_OF_A_DOCUMENT } } : {};
     const began = performance.now();
     try {
       const found = await ask("search", { ...asked, ...grouped, highlight: true, max_text: SHOWN }, signal);

@@ -21,7 +21,7 @@ export function showTerms(main, { report }) {
     running = new AbortController();
     const state = current();
     try {
-      const { terms } = state.q.trim() ? await ask("statistics/terms", { text: state.q, ...scope(state) }, running.signal) : { terms: [] };
+      const { terms } = state.q.trim() ? await ask("statistics/terms", { terms: state.q, ...scope(state) }, running.signal) : { terms: [] };
       ofQuery.replaceChildren(...(terms.length ? [table(terms)] : []));
       const top = await ask("statistics/top-terms", { prefix: state.prefix, top: TOP, ...scope(state) }, running.signal);
       report();

@@ -4,13 +4,12 @@ import ast
 import copy
 import json
 import pickle
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support.programs import run_python
 
 from rag_bm25.analysis import Analyzer, AnalyzerConfig
 from rag_bm25.analysis.contract import PROBES, contract_of
@@ -60,12 +59,6 @@ def test_each_side_has_its_segmentation() -> None:
     analyzer = Analyzer(replace(WORDS, segmentation="exact", query_segmentation="search"))
     assert analyzer("长江大桥") == ["长江大桥"]
     assert analyzer.query("长江大桥") == ["长江", "大桥", "长江大桥"]
-
-
-def test_traditional_text_finds_simplified_text() -> None:
-    assert Analyzer()("勞動合同") == Analyzer()("劳动合同")
-    unequal = Analyzer(AnalyzerConfig(simplify=False))
-    assert unequal("勞動合同") != unequal("劳动合同")
 
 
 def test_stop_words_are_met_in_every_script_and_spelling() -> None:
@@ -182,9 +175,7 @@ def test_the_language_is_stored_and_stems_alike_in_another_process() -> None:
         "print(json.dumps([analyzer('Häuser der Städte'), contract_of(analyzer).probes]))"
     )
     contract = contract_of(Analyzer(config))
-    answer = subprocess.run(
-        [sys.executable, "-c", code], input=json.dumps(contract.settings), capture_output=True, text=True, check=True
-    )
+    answer = run_python(code, input=json.dumps(contract.settings))
     assert json.loads(answer.stdout) == [Analyzer(config)("Häuser der Städte"), contract.probes]
 
 
@@ -205,6 +196,6 @@ print(ascii(Analyzer()("\u0e01\u0e02\u0e03\u0e04 \u5168\u6587\u68c0\u7d22 runnin
 
 
 def test_a_segmenter_of_another_script_is_a_line_in_the_table_of_scripts() -> None:
-    answer = subprocess.run([sys.executable, "-c", THAI], capture_output=True, text=True, check=True)
+    answer = run_python(THAI)
     words = ["กขฃ", "ค", "全文", "检索", "全文检索", "run"]
     assert ast.literal_eval(answer.stdout)[: len(words)] == words

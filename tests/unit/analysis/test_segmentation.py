@@ -3,9 +3,7 @@ from __future__ import annotations
 import builtins
 import functools
 import json
-import os
 import random
-import subprocess
 import sys
 import threading
 import warnings
@@ -14,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 from support.data import shared_data
+from support.programs import environment, run_python
 
 from rag_bm25.analysis import Analyzer, AnalyzerConfig, segmentation
 from rag_bm25.analysis.dictionary import read_dictionary, whole_word_frequencies
@@ -22,9 +21,6 @@ from rag_bm25.errors import MissingExtraError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-PROJECT = Path(__file__).resolve().parents[3]
-MODES: tuple[Literal["search"], Literal["exact"]] = ("search", "exact")
 
 
 @pytest.fixture
@@ -44,18 +40,6 @@ def _no_rjieba(monkeypatch: pytest.MonkeyPatch, _nothing_loaded: None) -> None:
 
     monkeypatch.delitem(sys.modules, "rag_bm25.analysis.rjieba_segmenter", raising=False)
     monkeypatch.setattr(builtins, "__import__", import_)
-
-
-def run_python(code: str, *options: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run a program in a fresh interpreter."""
-    return subprocess.run(
-        [sys.executable, *options, "-c", code],
-        cwd=PROJECT,
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
 
 
 def test_nothing_is_loaded_before_it_is_needed() -> None:
@@ -82,7 +66,8 @@ def test_jieba_is_used_without_warnings_logs_or_cache_files(module: str, tmp_pat
     code = f"import {module}; from rag_bm25.analysis import Analyzer; "
     code += "print(*Analyzer(segmenter='jieba')('全文检索')[:3])"
     # An empty folder of bytecode makes Python compile jieba, which is when it warns of jieba's escape sequences.
-    done = run_python(code, "-W", "error", PYTHONPYCACHEPREFIX=str(bytecode), TMPDIR=str(temporary), PYTHONUTF8="1")
+    env = environment(PYTHONPYCACHEPREFIX=str(bytecode), TMPDIR=str(temporary), PYTHONUTF8="1")
+    done = run_python(code, flags=("-W", "error"), env=env)
     assert (done.returncode, done.stderr, done.stdout) == (0, "", "全文 检索 全文检索\n")
     assert list(temporary.iterdir()) == []
 
@@ -98,7 +83,7 @@ def test_the_global_tokenizer_of_jieba_is_neither_used_nor_changed(tmp_path: Pat
         "Analyzer(AnalyzerConfig(user_words=['索引擎']), segmenter='jieba')('索引擎')\n"
         "print((jieba.dt.FREQ, jieba.dt.total) == before)\n"
     )
-    done = run_python(code, TMPDIR=str(tmp_path), PYTHONUTF8="1")
+    done = run_python(code, env=environment(TMPDIR=str(tmp_path), PYTHONUTF8="1"))
     assert done.stdout.splitlines() == ["全文 检索 全文检索", "True"], done.stderr
 
 

@@ -13,7 +13,7 @@ from support.strategies import any_terms, metadatas
 
 from rag_bm25.documents import chunks as module
 from rag_bm25.documents.checks import check_chunks, check_distinct, check_ids, check_namespace
-from rag_bm25.documents.chunks import Chunk, NewChunk, batches, pk_digest
+from rag_bm25.documents.chunks import Chunk, Fragment, Hit, HybridHit, NewChunk, Passage, batches, pk_digest
 from rag_bm25.errors import InputError
 from rag_bm25.index.searching.rows import to_chunk
 from rag_bm25.store.rows import ChunkRow
@@ -310,3 +310,38 @@ def test_limits_of_a_batch_fit_into_one_message() -> None:
 def test_chunk_of_a_row_has_its_facts() -> None:
     row = ChunkRow("pk", "1", "law", 7, "batch", "text", {"a": 1})
     assert to_chunk(row) == Chunk("1", "text", {"a": 1}, "law", 7)
+
+
+# JSON
+
+
+def test_a_hit_has_what_was_asked_for_as_json_values() -> None:
+    plain = {"id": "a#0", "score": 1.5, "text": "词 a", "metadata": {"none": None, "tags": ["x"]}, "namespace": "n"}
+    hit = Hit(**plain)
+    assert hit.to_dict() == plain
+    fragment = Fragment("词", 0, 1, 0.5, ((0, 1),))
+    marked = {"text": "词", "start": 0, "end": 1, "score": 0.5, "marks": [[0, 1]]}
+    context = Passage("词 a\nb", 0, 3, (Chunk("a#0", "词 a"), Chunk("a#1", "b")))
+    more = {
+        "highlights": (fragment,),
+        "field_highlights": {"title": (fragment,)},
+        "context": context,
+        "group_score": 2.0,
+    }
+    assert HybridHit(**plain, **more, dense_score=0.0).to_dict() == {
+        **plain,
+        "highlights": [marked],
+        "field_highlights": {"title": [marked]},
+        "context": {"text": "词 a\nb", "start": 0, "end": 3, "ids": ["a#0", "a#1"]},
+        "group_score": 2.0,
+        "dense_score": 0.0,
+    }
+    assert Hit(**plain, highlights=()).to_dict() == {**plain, "highlights": []}
+
+
+def test_what_changes_in_the_json_of_a_chunk_does_not_change_the_chunk() -> None:
+    chunk = Chunk("a", "b", {"tags": ["x"]}, length=1)
+    answer = chunk.to_dict()
+    assert answer == {"id": "a", "text": "b", "metadata": {"tags": ["x"]}, "namespace": "", "length": 1}
+    answer["metadata"]["tags"].append("y")
+    assert chunk.metadata == {"tags": ["x"]}

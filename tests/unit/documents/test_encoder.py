@@ -47,10 +47,6 @@ def test_greatest_id_does_not_run_into_the_next_chunk() -> None:
     assert [row.to_dict() for row in tf] == [{2**32 - 2: 1}, {3: 1, 2**32 - 2: 1}, {2**32 - 2: 1}]
 
 
-def test_same_term_at_the_end_and_the_start_of_two_chunks_is_two_entries() -> None:
-    assert [row.to_dict() for row in term_frequencies([["a"], ["a"]], IDS)] == [{5: 1}, {5: 1}]
-
-
 def test_terms_of_one_id_are_counted_together() -> None:
     tf = term_frequencies([["a", "x", "a"], ["x"], ["b", "a"]], {"a": 5, "x": 5, "b": 3})
     assert [row.to_dict() for row in tf] == [{5: 3}, {5: 1}, {3: 1, 5: 1}]
@@ -86,10 +82,6 @@ def test_characters_are_code_points_not_bytes() -> None:
     assert encoder("characters").encode(["中文 检索", "é𝄞"]).lengths.tolist() == [5, 2]
 
 
-def test_lengths_in_terms_count_repeats() -> None:
-    assert encoder("terms").encode(["a b a"]).lengths.tolist() == [3]
-
-
 def test_lengths_in_terms_leave_bigrams_out() -> None:
     made = DocumentEncoder(lambda _: ["劳动", "合同", "\0劳动", "\0动合"], DocumentWeighting(4), "terms")
     encoded = made.encode(["劳动合同"])
@@ -115,10 +107,6 @@ def test_neighbouring_chunks_without_terms_get_a_placeholder_each() -> None:
 def test_length_of_a_chunk_without_terms_is_kept() -> None:
     assert encoder("characters").encode(["   "]).lengths.tolist() == [3]
     assert encoder("terms").encode(["   "]).lengths.tolist() == [0]
-
-
-def test_given_ids_are_used() -> None:
-    assert list(encoder().encode(["a b"], IDS).vectors[0].to_dict()) == [3, 5]
 
 
 def test_empty_mapping_of_ids_is_not_taken_for_none() -> None:
@@ -149,10 +137,6 @@ def test_field_counts_as_its_weight_and_length_say() -> None:
     assert vectors[0].to_dict() == pytest.approx(
         {5: 6.4 / (6.4 + 1.5), 3: 1.6 / (1.6 + 1.5), 2**32 - 2: 2.4 / (2.4 + 1.5)}, rel=1e-6
     )
-
-
-def test_length_stays_that_of_the_text() -> None:
-    assert FIELDED.encode(["a b"], IDS, [{"title": "a a c"}]).lengths.tolist() == [2]
 
 
 @pytest.mark.parametrize("metadata", [{}, {"title": None}, {"title": ""}, {"title": []}, {"title": 7}, {"other": "c"}])

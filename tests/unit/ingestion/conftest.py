@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 from support.files import CONFIG
-from support.memory_store import MemoryStore
 
-from rag_bm25 import BM25Index
-
-
-@pytest.fixture
-def store() -> MemoryStore:
-    return MemoryStore()
+if TYPE_CHECKING:
+    from rag_bm25 import IndexConfig
 
 
 @pytest.fixture
-def index(store: MemoryStore) -> BM25Index:
-    return BM25Index.from_store(store, config=CONFIG)
+def config() -> IndexConfig:
+    return CONFIG

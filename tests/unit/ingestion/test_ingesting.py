@@ -194,20 +194,6 @@ def test_ingesting_again_writes_nothing(tmp_path: Path, index: BM25Index, store:
     assert (report.added, report.stale, report.deleted) == (0, 0, 0)
 
 
-def test_changed_files_are_updated_and_counted(tmp_path: Path, index: BM25Index) -> None:
-    run(index, write(tmp_path / "a.txt", "old words"))
-    report = run(index, write(tmp_path / "a.txt", "new words"), write(tmp_path / "b.txt"))
-    assert (report.files, report.chunks, report.added) == (2, 2, 1)
-    assert index.get(["a.txt#0"])[0].text == "new words"
-
-
-def test_namespaces_are_apart(tmp_path: Path, index: BM25Index) -> None:
-    file = write(tmp_path / "a.txt")
-    run(index, file)
-    assert ingest(index, find_files([file]), namespace="n").added == 1
-    assert index.stats().namespaces == ["", "n"]
-
-
 def test_line_ends_are_those_of_unix(tmp_path: Path) -> None:
     assert pieces(write(tmp_path / "a.txt", b"one\r\ntwo\rthree")) == {"a.txt#0": "one\ntwo\nthree"}
 

@@ -83,10 +83,6 @@ def test_files_without_text_have_no_chunks(tmp_path: Path, contents: str | bytes
     assert pieces(write(tmp_path / "a.md", contents)) == {}
 
 
-def test_a_byte_order_mark_is_no_text(tmp_path: Path) -> None:
-    assert pieces(write(tmp_path / "a.txt", b"\xef\xbb\xbftext")) == {"a.txt#0": "text"}
-
-
 # Rows
 
 

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 from support.faulty_store import FaultyStore
+from support.files import CONFIG, run, write
 from support.memory_store import MemoryStore
 
-from rag_bm25 import BM25Index, FormatError, IndexConfig, InputError, ParameterError, StoreError
+from rag_bm25 import BM25Index, FormatError, InputError, ParameterError, StoreError
 from rag_bm25.index.maintenance.copying import copy_index
 from rag_bm25.ingestion.files import find_files
-from rag_bm25.ingestion.ingesting import IngestReport, ingest
+from rag_bm25.ingestion.ingesting import ingest
 from rag_bm25.ingestion.reindexing import reindex
 from rag_bm25.ingestion.source_roots import read_source_roots, set_source_roots
 from rag_bm25.statistics.log import source_roots as module
@@ -23,30 +24,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from support.faulty_store import Moment
-
-CONFIG = IndexConfig(chunk_size=40, analyzer=str.split)
-
-
-def write(path: Path, text: str = "some text") -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
-    return path
-
-
-@pytest.fixture
-def store() -> MemoryStore:
-    return MemoryStore()
-
-
-@pytest.fixture
-def index(store: MemoryStore) -> BM25Index:
-    return BM25Index.from_store(store, config=CONFIG)
-
-
-def run(
-    index: BM25Index, *paths: Path, root: Path | None = None, name: str | None = None, prune: bool = False
-) -> IngestReport:
-    return ingest(index, find_files(paths, root=root, name=name), prune=prune)
 
 
 def texts(index: BM25Index) -> dict[str, str]:

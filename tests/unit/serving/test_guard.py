@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 TOKEN = "a token of the tests"
-SEARCH = "/api/v1/search?text=notice"
+SEARCH = "/api/v1/search?query=notice"
 GIVEN = {"authorization": f"Bearer {TOKEN}"}
 
 

@@ -7,19 +7,17 @@ import gc
 import json
 import threading
 import weakref
-from dataclasses import fields
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from rag_bm25 import Decay, ValueBoost
+from rag_bm25 import QueryWeighting
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
     from rag_bm25 import BM25Index
-    from rag_bm25.hits.boosts import Boost
 
 API = "/api/v1"
 
@@ -51,8 +49,8 @@ def test_search_answers_as_the_index_does_by_get_and_by_post(asker: Any, index: 
     ]
     assert len(expected) == 2
     for answer in (
-        asker.get(f"{API}/search", text="notice period", k=2),
-        asker.post(f"{API}/search", text="notice period", k=2),
+        asker.get(f"{API}/search", query="notice period", k=2),
+        asker.post(f"{API}/search", query="notice period", k=2),
     ):
         assert answer.status_code == 200
         assert answer.json() == {"hits": expected, "count": 2}
@@ -68,106 +66,48 @@ def test_search_answers_as_the_index_does_by_get_and_by_post(asker: Any, index: 
         ({"must": ["staff"]}, ["memo.txt#0"]),
         ({"must_not": ["staff"]}, ["law.txt#1"]),
         ({"phrases": ["notice period"]}, ["law.txt#1"]),
-        ({"text": "+notice -period", "syntax": True}, ["memo.txt#0"]),
+        ({"query": "+notice -period", "syntax": True}, ["memo.txt#0"]),
         ({"min_should_match": 2}, ["law.txt#1"]),
         ({"boosts": [{"type": "value", "key": "source", "factors": {"memo.txt": 100}}], "k": 1}, ["memo.txt#0"]),
         ({"boosts": [{"type": "value", "key": "chunk", "factors": {"1": 9}}], "k": 1}, ["law.txt#1"]),
         ({"boosts": [{"type": "decay", "key": "chunk", "scale": 0.1, "origin": 0}], "k": 1}, ["memo.txt#0"]),
         ({"boosts": [{"type": "value", "key": "chunk", "factors": {"0": 100}}], "k": 1}, ["memo.txt#0"]),
-        ({"text": "probation", "synonyms": {"probation": ["trial"]}}, ["law.txt#2"]),
-        ({"text": "probation", "feedback": "rocchio", "relevant": ["memo.txt#0"]}, 1),
-        ({"near_duplicates": 0.9, "mmr": 0.5, "candidates": 5}, 2),
-        ({"statistics": "all", "idf": "lucene", "k3": 2.0}, 2),
+        ({"query": "trial", "expansion": {"synonyms": {"trial": ["probation"]}}}, ["law.txt#2"]),
+        (
+            {
+                "query": "probation",
+                "feedback": {"type": "rocchio", "relevant": ["memo.txt#0"], "min_df": 1, "max_df": 1.0},
+            },
+            3,
+        ),
+        ({"diversity": "mmr", "candidates": 5}, 2),
+        ({"min_score": 1000.0}, 0),
+        ({"statistics": "all", "weighting": {"idf": "lucene", "k3": 2.0}}, 2),
     ],
     ids=str,
 )
 def test_options_of_a_search_have_their_effect(asker: Any, given: dict[str, Any], found: Any) -> None:
-    answer = asker.post(f"{API}/search", **{"text": "notice period", **given})
+    answer = asker.post(f"{API}/search", **{"query": "notice period", **given})
     assert answer.status_code == 200, answer.text
     hits = answer.json()["hits"]
     assert (len(hits) if isinstance(found, int) else ids(hits)) == found
 
 
-def test_every_method_of_feedback_can_be_asked_for() -> None:
-    from rag_bm25.query.feedback import FEEDBACK_METHODS, FeedbackName
-    from rag_bm25.serving.requests import Search
-
-    asked = [
-        Search.model_validate({"text": "a", "feedback": name}).options()["feedback"] for name in get_args(FeedbackName)
-    ]
-    assert asked == [method() for method in FEEDBACK_METHODS]
-
-
-def test_options_become_those_of_the_index() -> None:
-    from rag_bm25 import QueryExpansion
-    from rag_bm25.hits.highlights import Highlighting
-    from rag_bm25.query.feedback import RM3
-    from rag_bm25.query.spelling import Fuzzy
-    from rag_bm25.serving.requests import Search
-
-    boosts = [
-        {"type": "decay", "key": "date", "scale": 30.0},
-        {"type": "value", "key": "kind", "factors": {"law": 2.0}},
-    ]
-    given = {"feedback": "rm3", "fuzzy": True, "boosts": boosts, "highlight": True, "fragment_size": 80, "slop": 0}
-    assert Search.model_validate({"text": "a", **given}).options() == {
-        "feedback": RM3(),
-        "expansion": QueryExpansion(fuzzy=Fuzzy()),
-        "boosts": [Decay("date", 30.0), ValueBoost("kind", {"law": 2.0})],
-        "highlight": Highlighting(3, 80),
-        "slop": 0,
-        "syntax": False,
-        "rescore": False,
-    }
-
-
-def test_boosts_have_the_parameters_and_defaults_of_those_in_python() -> None:
-    from rag_bm25.serving.requests import DecayFactor, ValueFactors
-
-    required = {"type": "", "key": "at", "factors": {"law": 2.0}, "scale": 3.0}
-    for model, boost in ((ValueFactors, ValueBoost), (DecayFactor, Decay)):
-        asked = {name: field for name, field in model.model_fields.items() if name != "type"}
-        assert list(asked) == [one.name for one in fields(boost)]
-        assert all(field.description for field in asked.values())
-        given = {name: required[name] for name, field in asked.items() if field.is_required()}
-        assert model.model_construct(**given).build() == boost(**given)
-
-
-@pytest.mark.parametrize(
-    ("given", "built"),
-    [
-        (
-            {"type": "decay", "scale": 5, "origin": "2026-01-31", "shape": "linear", "offset": 2, "decay": 0.3},
-            Decay("at", 5, "2026-01-31", "linear", offset=2, decay=0.3),
-        ),
-        (
-            {"type": "decay", "scale": 5, "origin": 100, "floor": 0.1, "missing": 0.7},
-            Decay("at", 5, 100, floor=0.1, missing=0.7),
-        ),
-        ({"type": "value", "factors": {"law": 2}, "default": 0.5}, ValueBoost("at", {"law": 2}, default=0.5)),
-    ],
-    ids=str,
-)
-def test_every_parameter_of_a_boost_is_taken(given: dict[str, Any], built: Boost) -> None:
-    from rag_bm25.serving.requests import Search
-
-    asked = Search.model_validate({"text": "a", "boosts": [{"key": "at", **given}]})
-    assert asked.options()["boosts"] == [built]
-
-
 def test_a_query_string_has_lists_and_objects(asker: Any) -> None:
     given = {
-        "text": "notice",
+        "query": "notice",
         "must": ["staff", "members"],
         "filter": json.dumps({"chunk": {"$gte": 0}}),
-        "rescore": "true",
+        "search_params": "rescore=true",
     }
     assert ids(asker.get(f"{API}/search", **given).json()["hits"]) == ["memo.txt#0"]
-    assert_refused(asker.get(f"{API}/search", text="a", filter="{not json"), 400, "bad_request", "filter must be JSON")
+    assert_refused(
+        asker.get(f"{API}/search", query="a", filter="{not json"), 400, "bad_request", "filter must be a mapping"
+    )
 
 
 def test_groups_contexts_and_highlights_are_in_the_answer(asker: Any) -> None:
-    given = {"text": "notice", "group_by": "source", "expand": "neighbors", "highlight": True, "k": 1}
+    given = {"query": "notice", "group": {"key": "source"}, "context": "neighbors", "highlight": True, "k": 1}
     (hit,) = asker.post(f"{API}/search", **given).json()["hits"]
     assert hit["group_score"] == hit["score"]
     assert hit["context"]["ids"][0] in hit["id"] or hit["id"] in hit["context"]["ids"]
@@ -177,46 +117,48 @@ def test_groups_contexts_and_highlights_are_in_the_answer(asker: Any) -> None:
 
 
 def test_a_long_text_is_cut_and_says_so(asker: Any, index: BM25Index) -> None:
-    (hit,) = asker.post(f"{API}/search", text="members", max_text=8).json()["hits"]
+    (hit,) = asker.post(f"{API}/search", query="members", max_text=8).json()["hits"]
     assert (hit["text"], hit["characters"]) == ("A notice", len(index.get(["memo.txt#0"])[0].text))
-    (whole,) = asker.post(f"{API}/search", text="members", max_text=hit["characters"]).json()["hits"]
+    (whole,) = asker.post(f"{API}/search", query="members", max_text=hit["characters"]).json()["hits"]
     assert "characters" not in whole
 
 
 def test_nothing_found_suggests_another_spelling(asker: Any) -> None:
     pytest.importorskip("rapidfuzz")
-    assert asker.post(f"{API}/search", text="probetion").json() == {"hits": [], "count": 0, "suggestion": "probation"}
-    assert asker.get(f"{API}/suggest", text="probetion").json() == {"suggestion": "probation"}
-    assert asker.get(f"{API}/suggest", text="probation").json() == {"suggestion": None}
+    assert asker.post(f"{API}/search", query="probetion").json() == {"hits": [], "count": 0, "suggestion": "probation"}
+    assert asker.get(f"{API}/suggest", query="probetion").json() == {"suggestion": "probation"}
+    assert asker.get(f"{API}/suggest", query="probation").json() == {"suggestion": None}
 
 
 def test_explain_is_that_of_the_index(asker: Any, index: BM25Index) -> None:
-    explained = index.explain("notice", "memo.txt#0", idf="lucene")
-    given = {"text": "notice", "id": "memo.txt#0", "idf": "lucene"}
+    explained = index.explain("notice", "memo.txt#0", weighting=QueryWeighting(idf="lucene"))
+    given = {"query": "notice", "id": "memo.txt#0", "weighting": {"idf": "lucene"}}
     assert asker.post(f"{API}/explain", **given).json() == {"explanation": as_json(explained.to_dict(tree=False))}
     with_tree = asker.post(f"{API}/explain", **given, tree=True).json()
     assert with_tree == {"explanation": as_json(explained.to_dict(tree=True))}
-    assert_refused(asker.get(f"{API}/explain", text="notice", id="none"), 404, "not_found", "'none'")
-    several = {"text": "notice", "id": "x", "all_namespaces": True, "chunk_namespace": "tenant"}
+    assert_refused(asker.get(f"{API}/explain", query="notice", id="none"), 404, "not_found", "'none'")
+    several = {"query": "notice", "id": "x", "all_namespaces": True, "chunk_namespace": "tenant"}
     assert asker.post(f"{API}/explain", **several).json()["explanation"]["value"] > 0
 
 
 def test_why_is_the_diagnosis_of_the_index(asker: Any, index: BM25Index) -> None:
-    missed = asker.get(f"{API}/why", text="notice period", id="law.txt#2").json()["diagnosis"]
-    expected = index.why_not("notice period", "law.txt#2")
+    missed = asker.get(f"{API}/why", query="notice period", id="law.txt#2").json()["diagnosis"]
+    expected = index.diagnose("notice period", "law.txt#2")
     assert missed == {**as_json(expected.to_dict()), "text": str(expected)}
     assert [reason["code"] for reason in missed["reasons"]] == ["no_term"]
-    nothing = asker.get(f"{API}/why", text="zzz").json()["diagnosis"]
-    assert nothing == {**as_json(index.why_nothing("zzz").to_dict()), "text": str(index.why_nothing("zzz"))}
-    found = asker.post(f"{API}/why", text="notice period", id="law.txt#1", min_score=1000.0).json()["diagnosis"]
-    assert (found["rank"], [reason["code"] for reason in found["reasons"]]) == (1, ["min_score"])
-    several = {"text": "law", "id": "x", "all_namespaces": True, "chunk_namespace": "tenant"}
+    nothing = asker.get(f"{API}/why", query="zzz").json()["diagnosis"]
+    assert nothing == {**as_json(index.diagnose("zzz").to_dict()), "text": str(index.diagnose("zzz"))}
+    found = asker.post(f"{API}/why", query="notice period", id="law.txt#1", min_score=1000.0).json()["diagnosis"]
+    assert [reason["code"] for reason in found["reasons"]] == ["min_score"]
+    several = {"query": "law", "id": "x", "all_namespaces": True, "chunk_namespace": "tenant"}
     assert asker.post(f"{API}/why", **several).json()["diagnosis"]["namespace"] == "tenant"
 
 
 def test_highlight_marks_any_text(asker: Any) -> None:
-    passage = "Nothing here. A notice of dismissal."
-    (mark,) = asker.post(f"{API}/highlight", text="notice", passage=passage, max_fragments=1).json()["highlights"]
+    text = "Nothing here. A notice of dismissal."
+    (mark,) = asker.post(f"{API}/highlight", query="notice", text=text, highlight={"max_fragments": 1}).json()[
+        "highlights"
+    ]
     assert (mark["text"], mark["start"], mark["marks"]) == ("A notice of dismissal.", 14, [[16, 22]])
 
 
@@ -229,7 +171,7 @@ def test_statistics_are_those_of_the_index(asker: Any, index: BM25Index) -> None
     assert everything["index"]["name"] == "docs"
     assert everything["problems"] == []
     assert asker.get(f"{API}/statistics", namespace="tenant").json()["index"]["num_chunks"] == 1
-    (term,) = asker.get(f"{API}/statistics/terms", text="notice").json()["terms"]
+    (term,) = asker.get(f"{API}/statistics/terms", terms="notice").json()["terms"]
     assert (term["df"], term["num_chunks"]) == (2, 4)
     assert term["idf"] == index.term_statistics("notice")[0].idf
     top = asker.get(f"{API}/statistics/top-terms", prefix="noti", top=5).json()["terms"]
@@ -239,7 +181,7 @@ def test_statistics_are_those_of_the_index(asker: Any, index: BM25Index) -> None
 def test_lengths_are_counted_and_counted_again_after_a_write(asker: Any, index: BM25Index) -> None:
     lengths = [chunk.length for chunk in index.chunks(namespace=None)]
     answer = asker.get(f"{API}/statistics/lengths", bins=4).json()
-    assert (answer["measured"], answer["chunks"]) == (5, 5)
+    assert (answer["measured"], answer["num_chunks"]) == (5, 5)
     for count, start, end in zip(answer["counts"], answer["edges"], answer["edges"][1:], strict=False):
         last = end == answer["edges"][-1]
         assert count == sum(start <= length < end or (last and length == end) for length in lengths)
@@ -265,56 +207,56 @@ def test_lengths_are_those_of_the_asked_namespace_though_another_is_asked_meanwh
 
     monkeypatch.setattr(operations.np, "histogram", ask_another)
     answer = served.lengths(requests.Lengths())
-    assert (answer["measured"], answer["chunks"]) == (5, 5)
+    assert (answer["measured"], answer["num_chunks"]) == (5, 5)
 
 
 # Chunks
 
 
-def test_documents_are_read_by_id_and_by_source(asker: Any) -> None:
-    chunk = asker.get(f"{API}/documents/law.txt%231").json()
+def test_chunks_are_read_by_id_and_by_source(asker: Any) -> None:
+    chunk = asker.get(f"{API}/chunks/law.txt%231").json()
     assert (chunk["id"], chunk["metadata"]) == ("law.txt#1", {"source": "law.txt", "chunk": 1})
-    around = asker.get(f"{API}/documents/law.txt%231", context="neighbors").json()["context"]
+    around = asker.get(f"{API}/chunks/law.txt%231", context="neighbors").json()["context"]
     assert around["ids"] == ["law.txt#0", "law.txt#1", "law.txt#2"]
-    page = asker.get(f"{API}/documents", source="law.txt", offset=1, limit=1).json()
-    assert (ids(page["documents"]), page["total"], page["offset"]) == (["law.txt#1"], 3, 1)
-    assert asker.get(f"{API}/documents/x", namespace="tenant").json()["id"] == "x"
-    assert_refused(asker.get(f"{API}/documents/x"), 404, "not_found")
+    page = asker.get(f"{API}/chunks", source="law.txt", offset=1, limit=1).json()
+    assert (ids(page["chunks"]), page["total"], page["offset"]) == (["law.txt#1"], 3, 1)
+    assert asker.get(f"{API}/chunks/x", namespace="tenant").json()["id"] == "x"
+    assert_refused(asker.get(f"{API}/chunks/x"), 404, "not_found")
 
 
-def test_documents_of_a_source_come_in_the_order_of_their_places(make_asker: Callable[..., Any]) -> None:
+def test_chunks_of_a_source_come_in_the_order_of_their_places(make_asker: Callable[..., Any]) -> None:
     writer = make_asker(allow_writes=True)
     places = [
         {"id": id_, "text": "one", "metadata": {"source": "x.md", "start_index": at}} for at, id_ in enumerate("cba")
     ]
-    assert writer.post(f"{API}/documents", documents=places).status_code in (200, 201)
-    assert ids(writer.get(f"{API}/documents", source="x.md").json()["documents"]) == ["c", "b", "a"]
+    assert writer.post(f"{API}/chunks", chunks=places).status_code in (200, 201)
+    assert ids(writer.get(f"{API}/chunks", source="x.md").json()["chunks"]) == ["c", "b", "a"]
 
 
 def test_writing_needs_to_be_allowed(asker: Any, make_asker: Callable[..., Any]) -> None:
-    assert_refused(asker.post(f"{API}/documents", documents=[{"text": "new"}]), 403, "read_only", "--allow-writes")
-    assert_refused(asker.delete(f"{API}/documents/x"), 403, "read_only")
+    assert_refused(asker.post(f"{API}/chunks", chunks=[{"text": "new"}]), 403, "read_only", "--allow-writes")
+    assert_refused(asker.delete(f"{API}/chunks/x"), 403, "read_only")
     writer = make_asker(allow_writes=True)
     added = writer.post(
-        f"{API}/documents", documents=[{"text": "a new chunk", "id": "new", "metadata": {"n": 1}}, {"text": "b"}]
+        f"{API}/chunks", chunks=[{"text": "a new chunk", "id": "new", "metadata": {"n": 1}}, {"text": "b"}]
     )
     assert (added.json()["count"], added.json()["ids"][0]) == (2, "new")
-    assert writer.get(f"{API}/documents/new").json()["metadata"] == {"n": 1}
+    assert writer.get(f"{API}/chunks/new").json()["metadata"] == {"n": 1}
     jobs = writer.get(f"{API}/progress").json()
     assert jobs["writing"] is False
     assert (jobs["jobs"][0]["kind"], jobs["jobs"][0]["state"]) == ("add", "done")
     assert jobs["jobs"][0]["progress"] == [{"what": "chunks", "done": 2, "total": 2}]
-    assert writer.delete(f"{API}/documents/new").json() == {"deleted": 1}
-    assert writer.delete(f"{API}/documents", source="law.txt").json() == {"deleted": 3}
-    assert writer.delete(f"{API}/documents", filter={"source": "memo.txt"}).json() == {"deleted": 1}
-    assert writer.ask("DELETE", f"{API}/documents/x", params={"namespace": "tenant"}).json() == {"deleted": 1}
+    assert writer.delete(f"{API}/chunks/new").json() == {"deleted": 1}
+    assert writer.delete(f"{API}/chunks", source="law.txt").json() == {"deleted": 3}
+    assert writer.delete(f"{API}/chunks", filter={"source": "memo.txt"}).json() == {"deleted": 1}
+    assert writer.ask("DELETE", f"{API}/chunks/x", params={"namespace": "tenant"}).json() == {"deleted": 1}
     for wrong in ({}, {"ids": ["a"], "source": "b"}):
-        assert_refused(writer.ask("DELETE", f"{API}/documents", json=wrong), 400, "bad_request", "exactly one of")
+        assert_refused(writer.ask("DELETE", f"{API}/chunks", json=wrong), 400, "bad_request", "exactly one of")
 
 
 def test_a_refused_write_writes_nothing(make_asker: Callable[..., Any], index: BM25Index) -> None:
     writer = make_asker(allow_writes=True)
-    answer = writer.post(f"{API}/documents", documents=[{"text": "good"}, {"text": "bad\0"}])
+    answer = writer.post(f"{API}/chunks", chunks=[{"text": "good"}, {"text": "bad\0"}])
     assert_refused(answer, 400, "bad_request", "NUL")
     assert index.stats().num_chunks == 5
     (job, *_) = writer.get(f"{API}/progress").json()["jobs"]
@@ -335,7 +277,7 @@ def test_a_write_that_a_stop_finds_under_way_is_acknowledged(
 
     monkeypatch.setattr(index, method, stop_and_write)
     add = method == "add"
-    answer = writer.post(f"{API}/documents", documents=[{"text": "a"}]) if add else writer.delete(f"{API}/documents/x")
+    answer = writer.post(f"{API}/chunks", chunks=[{"text": "a"}]) if add else writer.delete(f"{API}/chunks/x")
     assert answer.status_code == 200
     assert writer.get(f"{API}/progress").json()["jobs"][0]["state"] == "done"
 
@@ -346,28 +288,34 @@ def test_a_write_that_a_stop_finds_under_way_is_acknowledged(
 @pytest.mark.parametrize(
     ("path", "given", "parts"),
     [
-        ("search", {}, ["text is missing"]),
-        ("search", {"text": 5}, ["text must be", "got 5"]),
-        ("search", {"text": "a", "k": 0}, ["k must be greater than or equal to 1, got 0"]),
-        ("search", {"text": "a", "k": "3"}, ["k must be"]),
-        ("search", {"text": "a", "k": 1001}, ["less than or equal to 1000"]),
-        ("search", {"text": "a", "kk": 1}, ["kk is no argument"]),
-        ("search", {"text": "a" * 10_001}, ["text must have at most 10000 characters, got 'aaa"]),
-        ("search", {"text": "a", "must": ["a"] * 101}, ["must must have at most 100 items"]),
-        ("search", {"text": "a", "filter": {"$foo": 1}}, ["$foo"]),
-        ("search", {"text": "a", "filter": 'source == "memo.txt"'}, ["filter must be a valid dictionary"]),
-        ("search", {"text": "a", "mmr": 7}, ["mmr must be"]),
-        ("search", {"text": "a", "slop": -1, "phrases": ["a b"]}, ["slop must be"]),
-        ("search", {"text": "a", "idf": "bm26"}, ["idf must be"]),
-        ("search", {"text": "a", "boosts": [{"type": "value", "key": "a"}]}, ["factors is missing"]),
-        ("search", {"text": "a", "boosts": [{"type": "decay", "shape": "round"}]}, ["boosts.0.decay.shape must"]),
-        ("search", {"text": "a", "boosts": [{"type": "other"}]}, ["boosts.0: Input tag 'other' found"]),
-        ("search", {"text": "a", "namespace": "a\nb"}, ["control characters"]),
-        ("search", {"text": "a", "group_size": 3}, ["need group_by"]),
-        ("search", {"text": "+", "syntax": True, "min_should_match": "x"}, ["min_should_match"]),
-        ("explain", {"text": "a"}, ["id is missing"]),
+        ("search", {}, ["query is missing"]),
+        ("search", {"query": 5}, ["query must be a str of at most 10,000 characters, got 5"]),
+        ("search", {"query": "a", "k": 0}, ["k must be an int in 1..1000, got 0"]),
+        ("search", {"query": "a", "k": "3"}, ["k must be"]),
+        ("search", {"query": "a", "k": 1001}, ["k must be an int in 1..1000, got 1001"]),
+        ("search", {"query": "a", "kk": 1}, ["the request has no 'kk'; it has query, "]),
+        ("search", {"query": "a" * 10_001}, ["query must be a str of at most 10,000 characters, got 'aaa"]),
+        ("search", {"query": "a", "must": ["a"] * 101}, ["must must be a sequence of at most 100, each a str"]),
+        ("search", {"query": "a", "filter": {"$foo": 1}}, ["$foo"]),
+        ("search", {"query": "a", "filter": 'source == "memo.txt"'}, ["filter must be a mapping"]),
+        ("search", {"query": "a", "slop": -1, "phrases": ["a b"]}, ["slop must be"]),
+        ("search", {"query": "a", "weighting": {"idf": "bm26"}}, ["weighting.idf must be one of epsilon"]),
+        ("search", {"query": "a", "boosts": [{"type": "value", "key": "a"}]}, ["boosts.0.factors is missing"]),
+        (
+            "search",
+            {"query": "a", "boosts": [{"type": "decay", "key": "a", "scale": 1, "shape": "round"}]},
+            ["boosts.0.shape must"],
+        ),
+        (
+            "search",
+            {"query": "a", "boosts": [{"type": "other"}]},
+            ["boosts.0.type must be one of decay, value"],
+        ),
+        ("search", {"query": "a", "namespace": "a\nb"}, ["control characters"]),
+        ("search", {"query": "+", "syntax": True, "min_should_match": "x"}, ["min_should_match"]),
+        ("explain", {"query": "a"}, ["id is missing"]),
         ("statistics/top-terms", {"top": 0}, ["top must be"]),
-        ("highlight", {"text": "a", "passage": 3}, ["passage must be"]),
+        ("highlight", {"query": "a", "text": 3}, ["text must be"]),
     ],
     ids=str,
 )
@@ -380,13 +328,16 @@ def test_wrong_arguments_are_named_with_their_rule(
 @pytest.mark.parametrize(
     ("path", "given", "rule"),
     [
-        ("highlight", {"text": "a", "passage": "a" * 65_536}, "passage must have at most 65535 characters"),
-        ("search", {"text": "a", "phrases": ["a"] * 21}, "phrases must have at most 20 items"),
-        ("search", {"text": "a", "namespace": ["a"] * 1_001}, "must have at most 1000 items"),
-        ("search", {"text": "a", "synonyms": {"a": ["b"] * 101}}, "synonyms.a must have at most 100 items"),
-        ("statistics", {"namespace": ["a"] * 1_001}, "must have at most 1000 items"),
+        ("highlight", {"query": "a", "text": "a" * 65_536}, "text must be a str of at most 65,535 characters"),
+        ("search", {"query": "a", "phrases": ["a"] * 21}, "phrases must be a sequence of at most 20, "),
+        (
+            "search",
+            {"query": "a", "namespace": ["a"] * 1_001},
+            "namespace must be a str or a sequence of at most 1,000, ",
+        ),
+        ("statistics", {"namespace": ["a"] * 1_001}, "namespace must be a str or a sequence of at most 1,000, "),
     ],
-    ids=["passage", "phrases", "namespaces", "synonyms", "statistics"],
+    ids=["text", "phrases", "namespaces", "statistics"],
 )
 def test_too_large_arguments_are_named_with_their_rule(asker: Any, path: str, given: dict[str, Any], rule: str) -> None:
     assert_refused(asker.post(f"{API}/{path}", **given), 400, "bad_request", rule)
@@ -424,37 +375,38 @@ def test_other_types_routes_and_methods_are_refused(asker: Any) -> None:
     assert_refused(asker.ask("PUT", f"{API}/search"), 405, "bad_request", "answers PUT; /openapi.json lists the routes")
     assert_refused(asker.ask("POST", "/v1/search"), 405, "bad_request", "answers POST; /openapi.json lists the routes")
     assert_refused(asker.get("/mcp"), 405, "bad_request", "POST")
-    assert_refused(asker.ask("POST", f"{API}/search?k=3", json={"text": "a"}), 400, "bad_request", "into the body")
+    assert_refused(asker.ask("POST", f"{API}/search?k=3", json={"query": "a"}), 400, "bad_request", "into the body")
 
 
 def test_large_bodies_and_answers_are_refused(make_asker: Callable[..., Any]) -> None:
     asker = make_asker(body=100, answer=200)
-    assert_refused(asker.post(f"{API}/search", text="a" * 100), 413, "body_too_large", "100 bytes")
-    assert_refused(asker.post(f"{API}/search", text="notice"), 413, "answer_too_large", "max_text")
-    assert asker.post(f"{API}/suggest", text="a").status_code == 200
+    assert_refused(asker.post(f"{API}/search", query="a" * 100), 413, "body_too_large", "100 bytes")
+    assert_refused(asker.post(f"{API}/search", query="notice"), 413, "answer_too_large", "max_text")
+    assert asker.post(f"{API}/suggest", query="a").status_code == 200
 
 
 def test_a_body_that_only_asks_is_small(make_asker: Callable[..., Any]) -> None:
     asker = make_asker(body=4_000, question=100, allow_writes=True)
-    assert_refused(asker.post(f"{API}/search", text="a" * 100), 413, "body_too_large", "100 bytes")
-    assert asker.post("/mcp", text="a" * 100).status_code == 413
-    assert asker.post(f"{API}/documents", documents=[{"text": "a" * 100}]).status_code == 200
+    assert_refused(asker.post(f"{API}/search", query="a" * 100), 413, "body_too_large", "100 bytes")
+    assert asker.post("/mcp", query="a" * 100).status_code == 413
+    assert asker.post(f"{API}/chunks", chunks=[{"text": "a" * 100}]).status_code == 200
 
 
 def test_a_request_is_read_in_a_thread_of_the_gate(
     make_asker: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from rag_bm25.serving import answers, app
+    from rag_bm25.serving import fields
 
-    def parse(*given: Any, **more: Any) -> Any:
+    def read_options(*given: Any) -> Any:
         threads.append(threading.current_thread().name)
-        return answers.parse(*given, **more)
+        return read(*given)
 
     threads: list[str] = []
-    monkeypatch.setattr(app, "parse", parse)
+    read = fields.read_options
+    monkeypatch.setattr(fields, "read_options", read_options)
     asker = make_asker(allow_writes=True)
-    asker.post(f"{API}/documents", documents=[{"text": "a"}])
-    asker.get(f"{API}/search", text="a")
+    asker.post(f"{API}/chunks", chunks=[{"text": "a"}])
+    asker.get(f"{API}/search", query="a")
     assert len(threads) == 2
     assert all(name.startswith("rag-bm25-serve") for name in threads)
 
@@ -474,7 +426,7 @@ def test_a_refused_request_is_let_go_at_once(asker: Any, monkeypatch: pytest.Mon
     gc.collect()
     gc.disable()
     try:
-        assert_refused(asker.post(f"{API}/search", text="notice"), 400, "bad_request", "it cannot be answered")
+        assert_refused(asker.post(f"{API}/search", query="notice"), 400, "bad_request", "it cannot be answered")
     finally:
         gc.enable()
     assert [reference() for reference in seen] == [None]
@@ -486,11 +438,11 @@ def test_all_bodies_together_are_bounded(make_asker: Callable[..., Any]) -> None
     headers = {"content-type": "application/json"}
 
     async def first() -> Any:
-        yield b'{"text": "' + b"a" * 700
-        second = await asker._ask("POST", f"{API}/search", {"json": {"text": "a" * 700}})
+        yield b'{"query": "' + b"a" * 700
+        second = await asker._ask("POST", f"{API}/search", {"json": {"query": "a" * 700}})
         assert_refused(second, 429, "busy", "fill the room")
         assert second.headers["retry-after"] == "1"
-        assert (await asker._ask("GET", f"{API}/search?text=notice", {})).status_code == 200
+        assert (await asker._ask("GET", f"{API}/search?query=notice", {})).status_code == 200
         yield b'"}'
 
     for _ in range(3):
@@ -533,7 +485,7 @@ def test_faults_of_the_server_tell_nothing(make_asker: Callable[..., Any], caplo
             raise error
 
         asker.served.operations._index.search = call
-        return asker.post(f"{API}/search", text="private words")
+        return asker.post(f"{API}/search", query="private words")
 
     assert_refused(fail(RuntimeError("secret")), 500, "internal")
     assert_refused(fail(StoreError("http://host failed")), 503, "index_failed")
@@ -545,9 +497,9 @@ def test_faults_of_the_server_tell_nothing(make_asker: Callable[..., Any], caplo
 
 
 def test_errors_do_not_tell_where_the_index_is(asker: Any) -> None:
-    message = asker.get(f"{API}/documents/none").json()["error"]["message"]
+    message = asker.get(f"{API}/chunks/none").json()["error"]["message"]
     assert message == "no chunk 'none' in the default namespace"
-    message = asker.get(f"{API}/explain", text="a", id="none").json()["error"]["message"]
+    message = asker.get(f"{API}/explain", query="a", id="none").json()["error"]["message"]
     assert message == "no chunk 'none' in the default namespace of the index"
 
 
@@ -560,7 +512,7 @@ def test_files_are_ingested_while_the_index_is_served(asker: Any, index: BM25Ind
     (job,) = asker.get(f"{API}/progress").json()["jobs"]
     assert (job["kind"], job["state"]) == ("ingest", "done")
     assert (job["result"]["files"], job["result"]["added"], job["result"]["failed"]) == (1, 1, 1)
-    assert asker.get(f"{API}/search", text="newcomers").json()["count"] == 1
+    assert asker.get(f"{API}/search", query="newcomers").json()["count"] == 1
 
 
 def test_an_empty_index_is_warmed_up_and_searched(make_asker: Callable[..., Any], index: BM25Index) -> None:
@@ -569,7 +521,7 @@ def test_an_empty_index_is_warmed_up_and_searched(make_asker: Callable[..., Any]
     index.drop_namespace("tenant")
     asker = make_asker()
     asker.served.operations.warm_up()
-    assert asker.get(f"{API}/search", text="notice").json()["count"] == 0
+    assert asker.get(f"{API}/search", query="notice").json()["count"] == 0
     assert asker.get(f"{API}/statistics/lengths").json()["measured"] == 0
 
 
@@ -591,7 +543,7 @@ def test_openapi_describes_every_route(asker: Any) -> None:
 
 
 def test_metrics_count_events_and_requests(asker: Any, index: BM25Index) -> None:
-    asker.get(f"{API}/search", text="notice")
+    asker.get(f"{API}/search", query="notice")
     asker.get(f"{API}/search")
     metrics = asker.get("/metrics").text
     assert 'rag_bm25_event_counts_total{count="status_200",event="request"} 1.0' in metrics
@@ -604,6 +556,6 @@ def test_the_page_is_served_with_strict_headers(asker: Any) -> None:
     assert page.headers["content-type"].startswith("text/html")
     assert "default-src 'self'" in page.headers["content-security-policy"]
     assert page.headers["x-frame-options"] == "DENY"
-    answer = asker.get(f"{API}/search", text="a")
+    answer = asker.get(f"{API}/search", query="a")
     assert (answer.headers["cache-control"], answer.headers["x-content-type-options"]) == ("no-store", "nosniff")
     assert asker.get("/healthz").json() == {"status": "ok"}

@@ -256,18 +256,6 @@ def test_counts_below_zero_are_told(filled: BM25Index, store: MemoryStore, reope
     assert_mended(filled, reopened)
 
 
-def test_number_of_chunks_that_is_not_that_of_the_rows_is_told(
-    filled: BM25Index, store: MemoryStore, reopened: Reopened
-) -> None:
-    pk = next(pk for pk, row in store.collections.chunks.items() if row.id == "2")
-    del store.collections.chunks[pk]
-    index = reopened()
-    assert index.problems == ["the statistics count 3 chunks, but 2 are stored"]
-    index.repair()
-    assert index.problems == []
-    assert reopened().verify().ok
-
-
 def test_write_under_way_is_no_damage(store: MemoryStore, config: IndexConfig) -> None:
     """On a server others may be between inserting rows and counting them."""
     shared = FaultyStore(exclusive=False, collections=store.collections)
@@ -313,6 +301,12 @@ def failing_update(store: FaultyStore, index: BM25Index, call: int) -> bool:
     return False
 
 
+def full(method: str) -> None:
+    """Fail as a full disk does."""
+    if method.startswith(("insert", "delete")):
+        raise StoreError("no room")
+
+
 READS: dict[str, Callable[[BM25Index], object]] = {
     "search": lambda index: [(hit.id, hit.text, hit.score) for hit in index.search("apple banana fig", namespace=None)],
     "stats": lambda index: index.stats(),
@@ -346,16 +340,10 @@ def test_read_after_a_batch_that_failed_sees_what_a_fresh_process_sees(
 
 
 def test_read_goes_on_where_the_batch_cannot_be_finished(config: IndexConfig, caplog: pytest.LogCaptureFixture) -> None:
-    """A full disk takes no writes."""
     store = FaultyStore()
     index = BM25Index.from_store(store, config=config, refresh_interval=0)
     index.add(["apple", "banana"], ids=["1", "2"])
     assert failing_update(store, index, 4)
-
-    def full(method: str) -> None:
-        if method.startswith(("insert", "delete")):
-            raise StoreError("no room")
-
     store.on_call = full
     assert {hit.id for hit in index.search("apple banana")} >= {"1", "2"}
     assert "a batch that failed cannot be finished yet: no room" in caplog.messages
@@ -453,11 +441,6 @@ def test_verify_fails_where_it_cannot_finish_a_batch(config: IndexConfig) -> Non
     index = BM25Index.from_store(store, config=config)
     index.add(["apple", "banana"], ids=["1", "2"])
     assert failing_update(store, index, 4)
-
-    def full(method: str) -> None:
-        if method.startswith(("insert", "delete")):
-            raise StoreError("no room")
-
     store.on_call = full
     with pytest.raises(StoreError, match="no room"):
         index.verify()

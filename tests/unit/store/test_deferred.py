@@ -26,24 +26,6 @@ def stored(store: LazyStore) -> list[str]:
     return list(store.collections.log)
 
 
-def test_deferred_rows_are_stored_before_the_next_ones(store: LazyStore) -> None:
-    store.insert_log(rows("2"), defer=True)
-    store.insert_log(rows("3"), defer=True)
-    assert stored(store) == []
-    store.insert_log(rows("1"))
-    assert stored(store) == ["delta:2", "delta:3", "delta:1"]
-    assert sorted(store.log_keys()) == ["delta:1", "delta:2", "delta:3"]
-
-
-@pytest.mark.parametrize("write", ["delete_log", "insert_chunks", "delete_chunks"])
-def test_any_write_stores_them(store: LazyStore, write: str) -> None:
-    store.insert_log(rows("1"), defer=True)
-    getattr(store, write)([])
-    assert stored(store) == ["delta:1"]
-    store.delete_log(["delta:1"])
-    assert store.log_keys() == []
-
-
 def test_they_are_read_as_if_they_were_stored(store: LazyStore) -> None:
     store.insert_log(rows("1"))
     store.insert_log(rows("2", "3"), defer=True)

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from support.rows import ONE
 
 from rag_bm25 import TLS, BM25Index, FilterError, IndexConfig, IndexNotFoundError, ParameterError, StoreError
 from rag_bm25.ingestion.source_roots import read_source_roots
 from rag_bm25.store import MemoryStore
 from rag_bm25.store.rows import ChunkRow, LogRow
-from rag_bm25.vectors.sparse import EMPTY, SparseVector
+from rag_bm25.vectors.sparse import EMPTY
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 CONFIG = IndexConfig(chunk_size=500)
-ONE = SparseVector.from_dict({1: 1.0})
 
 
 def row(**changes: Any) -> ChunkRow:
@@ -64,12 +64,6 @@ class TestOpening:
 
     def test_the_defaults_of_a_connection_are_accepted(self) -> None:
         BM25Index.open(":memory:", "docs", config=CONFIG, token=None, consistency="Session").close()
-
-    def test_no_file_is_made(self, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.chdir(tmp_path)
-        with BM25Index.open(":memory:", "docs", config=CONFIG) as index:
-            index.add(["a text"])
-        assert list(tmp_path.iterdir()) == []
 
     def test_a_store_keeps_its_rows_for_the_next_index(self) -> None:
         store = MemoryStore("docs")

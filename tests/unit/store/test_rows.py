@@ -4,14 +4,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.rows import ONE
 
 from rag_bm25.errors import FormatError, ParameterError
 from rag_bm25.store.milvus.collection import split_messages
 from rag_bm25.store.milvus.schema import check_fields, chunk_entity, chunk_fields, chunk_row, entity_bytes
 from rag_bm25.store.rows import ChunkRow, DenseField
-from rag_bm25.vectors.sparse import SparseVector
-
-ONE = SparseVector.from_dict({1: 1.0})
 
 
 def row(dense: Any = None) -> ChunkRow:

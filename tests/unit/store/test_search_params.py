@@ -1,15 +1,17 @@
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from support.memory_store import MemoryStore
 
 from rag_bm25 import BM25Index, IndexConfig
 from rag_bm25.errors import ParameterError
 from rag_bm25.query.feedback import RM3
 from rag_bm25.store.search_params import check_search_params
+
+if TYPE_CHECKING:
+    from support.memory_store import MemoryStore
 
 GIVEN = {"drop_ratio_search": 0.1, "dim_max_score_ratio": 1.0, "hints": "iterative_filter", "ignore_growing": True}
 
@@ -39,11 +41,6 @@ def test_what_the_search_decides_is_refused(name: str) -> None:
 def test_other_values_are_refused(value: Any) -> None:
     with pytest.raises(ParameterError, match=r"^search_params\['ef'\] must be a str, bool, int or finite float, got"):
         check_search_params({"ef": value})
-
-
-@pytest.fixture
-def store() -> MemoryStore:
-    return MemoryStore()
 
 
 @pytest.fixture

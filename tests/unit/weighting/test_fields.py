@@ -1,16 +1,20 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from support.memory_store import MemoryStore
 from support.reference import split
 
 from rag_bm25 import BM25Index, FieldWeight, IndexConfig
 from rag_bm25.documents.checks import check_chunks
 from rag_bm25.errors import InputError, ParameterError
 from rag_bm25.weighting.fields import field_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from support.memory_store import MemoryStore
 
 CONFIG = IndexConfig(
     chunk_size=4,
@@ -21,13 +25,8 @@ CONFIG = IndexConfig(
 
 
 @pytest.fixture
-def store() -> MemoryStore:
-    return MemoryStore()
-
-
-@pytest.fixture
-def index(store: MemoryStore) -> BM25Index:
-    return BM25Index.from_store(store, config=CONFIG)
+def config() -> IndexConfig:
+    return CONFIG
 
 
 def found(index: BM25Index, query: str) -> list[str]:
@@ -114,11 +113,13 @@ def test_encoded_documents_are_the_stored_vectors(store: MemoryStore, index: BM2
     assert index.encode_documents(["x y"], [metadata]) == [row.vector]
 
 
-def test_repair_finds_lost_terms_in_the_fields(store: MemoryStore, index: BM25Index) -> None:
+def test_repair_finds_lost_terms_in_the_fields(
+    store: MemoryStore, index: BM25Index, reopened: Callable[..., BM25Index]
+) -> None:
     index.add(["x"], ids=["1"], metadatas=[{"title": "apple"}])
     for key in [key for key in store.collections.log if key.startswith("terms:")]:
         del store.collections.log[key]
-    repaired = BM25Index.from_store(store.reopen(), config=CONFIG, repair=True)
+    repaired = reopened(repair=True)
     assert repaired.repaired is not None
     assert (repaired.repaired.recovered_terms, repaired.repaired.nameless_terms) == (2, 0)
     assert repaired.verify().ok

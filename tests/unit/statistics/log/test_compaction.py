@@ -154,24 +154,6 @@ def test_runs_that_were_merged_go_with_the_compaction_after(
         assert shown(read_anew(store)) == shown(grown)
 
 
-def test_reader_goes_over_to_a_head_without_counting_twice(grown: StatisticsLog, store: MemoryStore) -> None:
-    reader = read_anew(store)
-    grown.compact(above=3)
-    write(grown, counted(1, 2, b=1), namespace="y")
-    reader.refresh()
-    assert shown(reader) == shown(grown)
-
-
-def test_reader_that_missed_deltas_takes_the_runs(log: StatisticsLog, store: MemoryStore) -> None:
-    write(log, counted(1, 2, a=1))
-    reader = read_anew(store)
-    for _ in range(5):
-        write(log, counted(1, 2, a=1))
-    log.compact(above=3)
-    reader.refresh()
-    assert shown(reader) == (6, 12, {term_id("a"): 6})
-
-
 @pytest.mark.parametrize("moment", ["before", "halfway", "after"])
 @pytest.mark.parametrize("exclusive", [True, False])
 @pytest.mark.usefixtures("small_rows")
@@ -202,21 +184,6 @@ def test_compaction_that_fails_at_any_call_changes_no_sum(moment: Moment, exclus
         else:
             assert call > 5
             return
-
-
-def test_run_carries_large_counts_exactly(store: MemoryStore) -> None:
-    total = counted(2**30, 2**40, a=2**24 + 1, b=2**24 - 1, c=2**30 + 12345)
-    back = write_run(LogTable(store), "0" * 24, 0, [HeldSums.of({"": total})]).read("")
-    assert (back.num_chunks, back.total_length) == (2**30, 2**40)
-    assert back.df.tolist() == total.df.tolist()
-
-
-def test_empty_statistics_can_be_compacted(log: StatisticsLog, store: MemoryStore) -> None:
-    for _ in range(3):
-        write(log, counted(1, 2, a=1))
-        write(log, after=counted(0, 0), before=counted(1, 2, a=1))
-    log.compact(above=3)
-    assert shown(read_anew(store)) == (0, 0, {})
 
 
 # Entries of several rows

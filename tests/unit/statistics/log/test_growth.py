@@ -8,7 +8,7 @@ from itertools import cycle
 from typing import TYPE_CHECKING
 
 import pytest
-from support.log_writing import kinds, read_anew, rows, write_words
+from support.log_writing import asked_of, kinds, read_anew, rows, write_words
 from support.memory_store import MemoryStore
 
 from rag_bm25.statistics.log import log as statistics_log
@@ -137,13 +137,7 @@ def test_opening_reads_few_rows_however_long_the_history_was() -> None:
     for number in history.run(1_500):
         if number % 500 == 499:
             store = history.store.reopen()
-            asked: list[str] = []
-            get_log = store.get_log
-            store.get_log = lambda keys, get=get_log, asked=asked, **options: (  # type: ignore[method-assign,misc]
-                asked.extend(keys),
-                get(keys, **options),
-            )[1]
-            StatisticsLog(store).refresh()
+            asked = asked_of(store, StatisticsLog(store).refresh)
             read.append(Counter(key.split(":")[0] for key in asked))
     for some in read:
         assert some["delta"] <= ABOVE + 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -21,25 +20,9 @@ from rag_bm25.vectors.terms import term_id
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from support.clocks import Clocks
+
     from rag_bm25.store.rows import KeyRange
-
-
-class Clock:
-    """The clock of all writers."""
-
-    def __init__(self) -> None:
-        self.now = time.time_ns()
-
-    def wait(self, seconds: float) -> None:
-        self.now += int(seconds * 1e9)
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    clock = Clock()
-    monkeypatch.setattr(time, "time_ns", lambda: clock.now)
-    monkeypatch.setattr(time, "monotonic", lambda: clock.now / 1e9)
-    return clock
 
 
 @pytest.fixture
@@ -68,10 +51,10 @@ def listed_by(log: StatisticsLog, call: Callable[[], object] | None = None) -> l
     return listed
 
 
-def grow(log: StatisticsLog, batches: int, *, clock: Clock | None = None) -> None:
+def grow(log: StatisticsLog, batches: int, *, clocks: Clocks | None = None) -> None:
     for number in range(batches):
-        if clock:
-            clock.wait(1)
+        if clocks:
+            clocks.wait(1)
         log.refresh()
         log.compact()
         write_words(log, ["all", f"w{number}"], "xy"[number % 2])
@@ -101,12 +84,12 @@ def test_refresh_lists_what_another_index_of_the_process_has_written(log: Statis
 
 
 @pytest.mark.slow
-def test_on_a_server_what_is_old_is_not_listed_again(server: MemoryStore, clock: Clock) -> None:
+def test_on_a_server_what_is_old_is_not_listed_again(server: MemoryStore, clocks: Clocks) -> None:
     log = StatisticsLog(server)
-    grow(log, 300, clock=clock)
+    grow(log, 300, clocks=clocks)
     reader = read_anew(server)
     assert len(listed_by(reader)) > 10
-    clock.wait(OVERLAP_SECONDS + 1)
+    clocks.wait(OVERLAP_SECONDS + 1)
     assert len(listed_by(reader)) == 0  # though nobody has written since
     grow(log, 1)
     reader.refresh()
@@ -123,20 +106,20 @@ def test_write_does_not_list_the_log(log: StatisticsLog) -> None:
 # Late rows
 
 
-def late_batch(log: StatisticsLog, clock: Clock, seconds: float) -> Callable[[], None]:
+def late_batch(log: StatisticsLog, clocks: Clocks, seconds: float) -> Callable[[], None]:
     """Name a batch now, and let time pass; what is returned stores it."""
     began = intent(log)
-    clock.wait(seconds)
+    clocks.wait(seconds)
     return lambda: log.open_write(began, {}).commit(counted(1, 3, all=1))
 
 
 @pytest.mark.parametrize("seconds", [0.5, OVERLAP_SECONDS - 1])
 def test_batch_with_an_older_name_is_found_within_the_overlap(
-    server: MemoryStore, clock: Clock, seconds: float
+    server: MemoryStore, clocks: Clocks, seconds: float
 ) -> None:
     first, second, reader = (StatisticsLog(server.reopen()) for _ in range(3))
     grow(first, 1)
-    store_it = late_batch(second, clock, seconds)
+    store_it = late_batch(second, clocks, seconds)
     grow(first, 1)
     reader.refresh()
     store_it()
@@ -145,12 +128,12 @@ def test_batch_with_an_older_name_is_found_within_the_overlap(
     assert shown(reader)[0] == 3
 
 
-def test_batch_that_came_later_than_that_is_found_by_its_number(server: MemoryStore, clock: Clock) -> None:
+def test_batch_that_came_later_than_that_is_found_by_its_number(server: MemoryStore, clocks: Clocks) -> None:
     """Its writer counts it with the next one; a reader that finds one less lists everything."""
     first, second, reader = (StatisticsLog(server.reopen()) for _ in range(3))
     grow(first, 2)
     second.refresh()
-    store_it = late_batch(second, clock, OVERLAP_SECONDS + 5)
+    store_it = late_batch(second, clocks, OVERLAP_SECONDS + 5)
     grow(first, 1)
     reader.refresh()
     store_it()
@@ -162,11 +145,11 @@ def test_batch_that_came_later_than_that_is_found_by_its_number(server: MemorySt
     assert (shown(reader)[0], reader.problems) == (5, [])
 
 
-def test_end_of_a_batch_that_took_long_is_found_by_its_intent(server: MemoryStore, clock: Clock) -> None:
+def test_end_of_a_batch_that_took_long_is_found_by_its_intent(server: MemoryStore, clocks: Clocks) -> None:
     first, second, reader = (StatisticsLog(server.reopen()) for _ in range(3))
     opened = second.open_write(intent(second), {})
     reader.refresh()
-    clock.wait(5 * OVERLAP_SECONDS)
+    clocks.wait(5 * OVERLAP_SECONDS)
     grow(first, 3)
     reader.refresh()
     assert reader.has_intents
@@ -191,7 +174,7 @@ def test_batch_of_an_embedded_engine_is_found_by_its_intent(log: StatisticsLog, 
 @pytest.mark.parametrize("exclusive", [True, False])
 @pytest.mark.parametrize("kind", ["delta", "terms", "head", "intent", "k1"])
 def test_entry_is_picked_up_when_its_last_part_arrives(
-    kind: str, exclusive: bool, clock: Clock, monkeypatch: pytest.MonkeyPatch
+    kind: str, exclusive: bool, clocks: Clocks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Others have been read meanwhile, with greater names."""
     monkeypatch.setattr("rag_bm25.statistics.log.head.MAX_PACKED", 40)
@@ -214,7 +197,7 @@ def test_entry_is_picked_up_when_its_last_part_arrives(
     last = taken(store, rows(store, kind)[-1].key)
     delta = taken(store, *(row.key for row in rows(store, "delta"))) if kind == "intent" else {}
     reader.refresh()
-    clock.wait(REMAINDER_SECONDS - 10)
+    clocks.wait(REMAINDER_SECONDS - 10)
     write(StatisticsLog(store.reopen()), counted(1, 2, all=1), namespace="y")
     reader.refresh()
     store.collections.log.update(last)
@@ -232,7 +215,7 @@ def test_entry_is_picked_up_when_its_last_part_arrives(
 
 
 @pytest.mark.parametrize("kind", ["head", "delta", "terms"])
-def test_compaction_in_the_middle_of_a_refresh_loses_nothing(kind: str, server: MemoryStore, clock: Clock) -> None:
+def test_compaction_in_the_middle_of_a_refresh_loses_nothing(kind: str, server: MemoryStore, clocks: Clocks) -> None:
     """The reader has missed two compactions, and rows that it has listed are gone when it reads them."""
     log, reader = StatisticsLog(server.reopen()), StatisticsLog(server.reopen())
     grow(log, 4)
@@ -243,7 +226,7 @@ def test_compaction_in_the_middle_of_a_refresh_loses_nothing(kind: str, server: 
         log.compact(above=0)
     late = StatisticsLog(server.reopen())
     late.refresh()
-    store_it = late_batch(late, clock, OVERLAP_SECONDS + 5)
+    store_it = late_batch(late, clocks, OVERLAP_SECONDS + 5)
     grow(log, 1)
     get_log = reader._store.get_log
     failed: list[str] = []

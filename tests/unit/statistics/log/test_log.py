@@ -4,7 +4,7 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
-from support.log_writing import counted, intent, kinds, read_anew, rows, shown, taken, write
+from support.log_writing import asked_of, counted, intent, kinds, read_anew, rows, shown, taken, write
 
 from rag_bm25.errors import StoreError
 from rag_bm25.statistics.log.keys import LogKey
@@ -19,13 +19,6 @@ if TYPE_CHECKING:
 
 
 # Deltas
-
-
-def test_delta_is_counted_at_once_and_read_by_others(log: StatisticsLog, store: MemoryStore) -> None:
-    write(log, counted(2, 9, a=2, b=1))
-    expected = (2, 9, {term_id("a"): 2, term_id("b"): 1})
-    assert shown(log) == expected
-    assert shown(read_anew(store)) == expected
 
 
 def test_delta_is_what_changed(log: StatisticsLog, store: MemoryStore) -> None:
@@ -44,56 +37,26 @@ def test_counts_that_did_not_change_are_not_stored(log: StatisticsLog, store: Me
     assert dict(zip(change.ids.tolist(), change.df.tolist(), strict=True)) == {term_id("c"): 1, term_id("b"): -1}
 
 
-def test_delta_without_counts_has_one_row(log: StatisticsLog, store: MemoryStore) -> None:
-    write(log, counted(1, 0))
-    assert kinds(store) == ["delta", "intent"]
-    assert shown(read_anew(store)) == (1, 0, {})
-
-
 def test_refresh_reads_only_what_is_new(log: StatisticsLog, store: MemoryStore) -> None:
     other = StatisticsLog(store)
     write(other, counted(1, 4, a=1))
     log.refresh()
     write(other, counted(1, 4, b=1))
-    asked: list[str] = []
-    get_log = store.get_log
-    store.get_log = lambda keys, **options: (asked.extend(keys), get_log(keys, **options))[1]  # type: ignore[method-assign]
-    log.refresh()
-    assert [LogKey.parse(key).kind for key in asked] == ["delta"]
+    assert [LogKey.parse(key).kind for key in asked_of(store, log.refresh)] == ["delta"]
     assert shown(log) == (2, 8, {term_id("a"): 1, term_id("b"): 1})
-
-
-def test_own_delta_is_not_counted_twice(log: StatisticsLog) -> None:
-    write(log, counted(1, 4, a=1))
-    log.refresh()
-    assert shown(log) == (1, 4, {term_id("a"): 1})
-
-
-@pytest.mark.usefixtures("small_rows")
-def test_long_delta_is_cut_into_pages(log: StatisticsLog, store: MemoryStore) -> None:
-    write(log, counted(1, 4, a=1, b=1, c=1, d=1, e=1))
-    assert kinds(store) == ["delta"] * 3 + ["intent"]
-    assert shown(read_anew(store)) == (1, 4, {term_id(term): 1 for term in "abcde"})
 
 
 @pytest.mark.usefixtures("small_rows")
 @pytest.mark.parametrize("missing", [0, 1, 2])
 def test_delta_of_which_a_part_is_missing_is_passed_over(log: StatisticsLog, store: MemoryStore, missing: int) -> None:
     write(log, counted(1, 4, a=1, b=1, c=1, d=1, e=1))
+    assert kinds(store) == ["delta"] * 3 + ["intent"]
     last = taken(store, rows(store, "delta")[missing].key)
     reader = read_anew(store)
     assert shown(reader) == (0, 0, {})
     store.collections.log.update(last)
     reader.refresh()
     assert shown(reader) == (1, 4, {term_id(term): 1 for term in "abcde"})
-
-
-def test_namespaces_are_kept_apart(log: StatisticsLog, store: MemoryStore) -> None:
-    write(log, counted(1, 4, a=1), namespace="x")
-    write(log, counted(1, 6, a=1), namespace="y")
-    reader = read_anew(store)
-    assert shown(reader, "x") == (1, 4, {term_id("a"): 1})
-    assert shown(reader) == (2, 10, {term_id("a"): 2})
 
 
 def test_refresh_gives_up_where_rows_keep_vanishing(log: StatisticsLog, store: MemoryStore) -> None:
@@ -153,28 +116,18 @@ def test_older_batch_of_another_writer_does_not_turn_the_clock_back(
 # Intents
 
 
-def test_intent_comes_back_as_it_was(log: StatisticsLog) -> None:
+@pytest.mark.usefixtures("small_rows")
+def test_intent_of_several_rows_comes_back_as_it_was(log: StatisticsLog, store: MemoryStore) -> None:
     changes = [Change("0" * 40, "b", "a"), Change("f" * 40, "", "ab"), Change("a" * 40, "a", "")]
-    began = Intent(log.new_batch(), "me", 7.5, "law", changes, counted(2, 9, a=2, b=1))
+    began = Intent(log.new_batch(), "me", 7.5, "law", changes, counted(2, 9, a=2, b=1, c=1, d=1, e=2))
     log.open_write(began, {})
-    (found,) = log.intents()
+    assert kinds(store) == ["intent"] * 4
+    (found,) = read_anew(store).intents()
     assert (found.batch, found.writer, found.time, found.namespace) == (began.batch, "me", 7.5, "law")
     assert found.changes == changes
     before = found.before
     assert (before.num_chunks, before.total_length) == (2, 9)
     assert (before.ids.tolist(), before.df.tolist()) == (began.before.ids.tolist(), began.before.df.tolist())
-
-
-@pytest.mark.usefixtures("small_rows")
-def test_intent_of_several_rows_comes_back_as_it_was(log: StatisticsLog, store: MemoryStore) -> None:
-    began = intent(log, counted(2, 9, a=2, b=1, c=1, d=1, e=2))
-    log.open_write(began, {})
-    assert kinds(store) == ["intent"] * 4
-    (found,) = read_anew(store).intents()
-    assert (found.before.ids.tolist(), found.before.df.tolist()) == (
-        began.before.ids.tolist(),
-        began.before.df.tolist(),
-    )
 
 
 @pytest.mark.usefixtures("small_rows")
@@ -222,16 +175,6 @@ def test_intent_ends_with_its_delta_and_stays_in_the_log(log: StatisticsLog, sto
         assert (one.has_intents, one.intents()) == (False, [])
 
 
-def test_intent_is_finished_by_another_process(log: StatisticsLog, store: MemoryStore) -> None:
-    log.open_write(intent(log, counted(1, 4, a=1)), {})
-    other = read_anew(store)
-    (found,) = other.intents()
-    other.resume_write(found).commit(counted(1, 6, b=1))
-    log.refresh()
-    assert not log.has_intents
-    assert shown(log) == shown(read_anew(store)) == (0, 2, {term_id("a"): -1, term_id("b"): 1})
-
-
 def test_renewed_lease_counts(log: StatisticsLog, store: MemoryStore) -> None:
     began = intent(log)
     opened = log.open_write(began, {})
@@ -250,13 +193,6 @@ def test_lease_is_renewed_when_it_is_due(log: StatisticsLog, store: MemoryStore)
 
 
 # Terms
-
-
-def test_new_terms_are_read_by_others(log: StatisticsLog, store: MemoryStore) -> None:
-    log.open_write(intent(log), {"a": term_id("a"), "中文": term_id("中文")})
-    vocabulary = read_anew(store).vocabulary()
-    assert list(vocabulary) == ["a", "中文"]
-    assert vocabulary.id("中文") == term_id("中文")
 
 
 def test_terms_are_stored_with_or_before_their_intent(log: StatisticsLog, store: MemoryStore) -> None:

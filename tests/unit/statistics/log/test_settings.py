@@ -11,16 +11,6 @@ if TYPE_CHECKING:
     from support.memory_store import MemoryStore
 
 
-def test_config_comes_back(store: MemoryStore) -> None:
-    config = {"document": {"k1": 1.5}, "words": ["中文", "a\nb"]}
-    write_config(store, config)
-    assert read_config(store) == config
-
-
-def test_new_log_has_no_config(store: MemoryStore) -> None:
-    assert read_config(store) is None
-
-
 def test_long_config_is_cut_into_parts(store: MemoryStore) -> None:
     config = {"words": [f"{number * 7919 % 1_000_003:x}" for number in range(60_000)]}
     write_config(store, config)

@@ -6,7 +6,7 @@ import threading
 from typing import TYPE_CHECKING
 
 import pytest
-from support.log_writing import counted, read_anew, rows, shown, write, write_words
+from support.log_writing import counted, read_anew, rows, shown, store_of, write, write_words
 from support.memory_store import MemoryStore
 
 from rag_bm25.statistics.log.keys import LogKey
@@ -32,10 +32,6 @@ def store() -> MemoryStore:
     log.compact(above=0)
     write_words(log, ["all", "late"], "x")
     return store
-
-
-def store_of(log: StatisticsLog) -> MemoryStore:
-    return log._store  # type: ignore[return-value]
 
 
 def reads(log: StatisticsLog, call: Callable[[], object]) -> list[str]:

@@ -6,16 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from support import engines
+from support.rows import ONE
 
 from rag_bm25.errors import StoreError
 from rag_bm25.store.milvus import MilvusStore
 from rag_bm25.store.rows import ChunkRow, LogRow
-from rag_bm25.vectors.sparse import SparseVector
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-ONE = SparseVector.from_dict({1: 1.0})
 
 pytestmark = pytest.mark.skipif(not engines.lite_version(), reason="milvus-lite is not installed")
 
@@ -85,16 +84,6 @@ def test_after_the_end_of_the_program_began_none_wait(store: MilvusStore) -> Non
     assert store.insertions == [["delta:2"]]  # type: ignore[attr-defined]
     assert sorted(store.log_keys()) == ["delta:1", "delta:2"]
     assert [entity["key"] for page in store._log.scan("", ["key"]) for entity in page] == ["delta:1", "delta:2"]
-    store.close()
-
-
-def test_dropping_the_log_forgets_them(store: MilvusStore) -> None:
-    store.insert_log(rows("1"), defer=True)
-    store.drop()
-    store.create()
-    assert store.log_keys() == []
-    store.insert_log(rows("2"))
-    assert store.log_keys() == ["delta:2"]
     store.close()
 
 
