@@ -95,7 +95,7 @@ class Passage(Plain):
 
 @dataclass(frozen=True)
 class Fragment(Plain):
-    """A part of a text that holds terms of a query, see `highlight` in :class:`~rag_bm25.hits.options.HitOptions`.
+    """A part of a text that holds terms of a query, see `highlight` in :class:`~rag_bm25.SearchOptions`.
 
     Parameters
     ----------
@@ -139,9 +139,9 @@ class Hit(Plain):
     text, metadata, namespace
         As for :class:`Chunk`.
     group_score : float or None
-        Score of the group of the hit; None without `group_by`.
+        Score of the group of the hit; None without `group`.
     context : Passage or None
-        The hit with its neighbours, or its whole document; None without `expand`.
+        The hit with its neighbours, or its whole document; None without `context`.
     highlights : tuple of Fragment or None
         The best fragments of the text, best first; empty if no term of the query is in it; None without `highlight`.
     field_highlights : dict of str to tuple of Fragment, or None

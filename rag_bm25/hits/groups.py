@@ -47,22 +47,24 @@ class Grouping:
     def __post_init__(self) -> None:
         check_fields(self)
 
-    def key_of(self, hit: Hit) -> GroupKey:
-        """Return what the hits of a group have in common; without a text or a number under the key, a hit is alone."""
-        value = self.value_of(hit)
-        return ("alone", hit.namespace, hit.id) if value is None else (kind_of(value), value)
 
-    def value_of(self, hit: Hit) -> Scalar | None:
-        """Return the value of a hit's group; None if it is alone."""
-        value: Any = hit.metadata.get(self.key)
-        return value if isinstance(value, str | int | float) else None
+def key_of(how: Grouping, hit: Hit) -> GroupKey:
+    """Return what the hits of a group have in common; without a text or a number under the key, a hit is alone."""
+    value = value_of(how, hit)
+    return ("alone", hit.namespace, hit.id) if value is None else (kind_of(value), value)
+
+
+def value_of(how: Grouping, hit: Hit) -> Scalar | None:
+    """Return the value of a hit's group; None if it is alone."""
+    value: Any = hit.metadata.get(how.key)
+    return value if isinstance(value, str | int | float) else None
 
 
 def group(hits: Iterable[H], how: Grouping) -> list[list[H]]:
     """Group hits, best first: groups by their scores, and all hits of each as they come."""
     groups: dict[GroupKey, list[H]] = {}
     for hit in hits:
-        groups.setdefault(how.key_of(hit), []).append(hit)
+        groups.setdefault(key_of(how, hit), []).append(hit)
     if how.score == "max":
         return list(groups.values())
     return sorted(groups.values(), key=lambda members: -_score(members, how))  # stable: ties by the best hit

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 from rag_bm25.documents.chunks import Hit
 from rag_bm25.hits.boosts import factor_of, largest_factor
 from rag_bm25.hits.diversity import MMR, NearDuplicates, diversify, scale_to_relevance, without_near_duplicates
-from rag_bm25.hits.groups import cut, group
+from rag_bm25.hits.groups import cut, group, value_of
 from rag_bm25.hits.options import num_candidates
 from rag_bm25.hits.reranking import check_scores
 from rag_bm25.query.explanation import boosted
@@ -146,7 +146,7 @@ def lacking(options: SearchOptions, units: Sequence[list[H]]) -> list[list[H]]:
     grouping = options.get("group")
     if grouping is None or grouping.size == 1:
         return []
-    return [unit for unit in units if len(unit) < grouping.size and grouping.value_of(unit[0]) is not None]
+    return [unit for unit in units if len(unit) < grouping.size and value_of(grouping, unit[0]) is not None]
 
 
 def num_units(options: SearchOptions, k: int) -> int:

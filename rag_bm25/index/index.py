@@ -1055,10 +1055,12 @@ class BM25Index:
             As it was given to :meth:`search`.
         id : str, optional
             Id of the chunk; it need not exist. Without, why there are no hits.
-        k, filter, namespace, **options
+        k, filter, namespace
             As they were given to :meth:`search`.
         chunk_namespace
             As for :meth:`explain`.
+        **options
+            As they were given to :meth:`search`.
 
         Returns
         -------

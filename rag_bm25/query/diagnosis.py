@@ -15,7 +15,7 @@ class Reason:
     code : str
         Its kind, for programs. Of the query: ``empty_query``, ``no_words``, ``stop_words``, ``unknown_words``. Of the
         index: ``damage``, ``empty_index``, ``empty_namespace``, ``no_chunk``. Of a chunk: ``no_term``. Of the options:
-        the name of the one that drops hits, such as ``filter``, ``must``, ``group_by``, ``min_score`` or ``k``;
+        the name of the one that drops hits, such as ``filter``, ``must``, ``group``, ``min_score`` or ``k``;
         ``filter_field`` for a field that no chunk has, and ``options`` for several together.
     message : str
         The reason as a clause, in English.

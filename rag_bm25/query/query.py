@@ -66,9 +66,9 @@ class QueryPart:
 class Query:
     """A query in parts, with conditions that its hits must meet.
 
-    A plain str is always text: ``2^10`` searches for 2 and for 10. For boosts, prefixes and conditions, use this class
-    or the option ``syntax=True``. Conditions select hits and do not change their scores. Stop words, and whatever else
-    the analyzer drops, are no condition in `must` and `must_not`.
+    A plain str is always text: ``2^10`` searches for 2 and for 10. Boosts, prefixes and conditions need this class;
+    :meth:`parse` reads them from a text. Conditions select hits and do not change their scores. Stop words, and
+    whatever else the analyzer drops, are no condition in `must` and `must_not`.
 
     Parameters
     ----------

@@ -57,7 +57,8 @@ class StorageOptions:
     quant_type : {"fp16", "fp32"}, optional
         Precision of the weights in the index, since Milvus 3.0. In fp16, the default where the server is configured for
         index version 10, the index is smaller, and scores differ from the exact ones by at most 0.1 %, unless a search
-        has ``rescore=True``. The stored vectors are float32 in any case, as is everything in earlier versions.
+        has ``search_params={"rescore": True}``. The stored vectors are float32 in any case, as is everything in earlier
+        versions.
 
     Examples
     --------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rag_bm25.hits.groups import value_of
 from rag_bm25.hits.reranking import check_scores
 from rag_bm25.query.scores import Placement
 
@@ -48,6 +49,6 @@ def place_hit(
         len(recorder.scores),
         recorder.scores.get(chunk),
         "" if grouping is None else grouping.key,
-        None if grouping is None or hit is None else grouping.value_of(hit),
+        None if grouping is None or hit is None else value_of(grouping, hit),
         None if hit is None else hit.group_score,
     )

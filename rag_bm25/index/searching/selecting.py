@@ -11,7 +11,7 @@ from rag_bm25.documents.chunks import Hit
 from rag_bm25.errors import FilterError
 from rag_bm25.filters import Comparison, conjoin
 from rag_bm25.hits.diversity import NearDuplicates, SparseCosines, cosine_similarity
-from rag_bm25.hits.groups import group
+from rag_bm25.hits.groups import group, key_of, value_of
 from rag_bm25.hits.options import num_candidates, reranks_all
 from rag_bm25.hits.selection import (
     Ranking,
@@ -165,12 +165,12 @@ class SparseSelector:
         """Search for the other members of groups, by a filter: a few chunks may be far down in the ranking."""
         grouping = self.options.get("group")
         assert grouping is not None
-        values = tuple(value for unit in wanting if (value := grouping.value_of(unit[0])) is not None)
+        values = tuple(value for unit in wanting if (value := value_of(grouping, unit[0])) is not None)
         where = conjoin(self.scope.where, Comparison((grouping.key,), "in", values))
 
         def enough(_: WeightedQuery, candidates: Candidates) -> bool:
             members = self._members(grouping, candidates)
-            return all(len(members.get(grouping.key_of(unit[0]), ())) >= grouping.size for unit in wanting)
+            return all(len(members.get(key_of(grouping, unit[0]), ())) >= grouping.size for unit in wanting)
 
         limit = min(2 * grouping.size * len(wanting), MAX_K)
         try:
@@ -180,12 +180,12 @@ class SparseSelector:
         if not found.is_all and not enough(query, found):
             self.selector.warn()
         members = self._members(grouping, found)
-        return [members.get(grouping.key_of(unit[0]), unit) if unit in wanting else unit for unit in units]
+        return [members.get(key_of(grouping, unit[0]), unit) if unit in wanting else unit for unit in units]
 
     def _members(self, grouping: Grouping, candidates: Candidates) -> dict[object, list[Hit]]:
         """Group candidates: key -> the best hits of the group."""
         ranking = by_final_score(self.options, self._to_ranking(candidates))
-        return {grouping.key_of(unit[0]): unit for unit in group(ranking.hits, grouping)}
+        return {key_of(grouping, unit[0]): unit for unit in group(ranking.hits, grouping)}
 
     def _to_ranking(self, candidates: Candidates) -> Ranking[Hit]:
         hits = [to_hit(match) for match in candidates.matches]
