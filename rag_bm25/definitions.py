@@ -424,6 +424,7 @@ class Option:
     description: str
     default: Any = UNSET
     is_required: bool = False
+    marks: tuple[Any, ...] = ()  # what else the annotation says
 
     @property
     def summary(self) -> str:
@@ -557,7 +558,9 @@ def options_of(cls: type) -> dict[str, Option]:
             hint = Union[tuple(one for one in get_args(hint) if one is not NoneType)]  # noqa: PLW2901, UP007
         default = own.get(name, UNSET)
         is_required = default is MISSING
-        options[name] = Option(name, kind_of(hint), texts.get(name, ""), UNSET if is_required else default, is_required)
+        default = UNSET if is_required else default
+        marks = getattr(hint, "__metadata__", ())
+        options[name] = Option(name, kind_of(hint), texts.get(name, ""), default, is_required, marks)
     return options
 
 

@@ -16,7 +16,7 @@ from rag_bm25.cli.question import Question
 from rag_bm25.cli.rendering import INDENT, render_hit
 from rag_bm25.documents.chunks import Hit
 from rag_bm25.hits.highlights import Highlighting
-from rag_bm25.hits.options import PLACING, SearchOptions
+from rag_bm25.hits.options import Effect, SearchOptions, options_that
 from rag_bm25.index.arguments import list_first
 from rag_bm25.index.index import MAX_LISTED_TERMS, BM25Index
 from rag_bm25.index.searching.hybrid import FusionOptions
@@ -50,7 +50,9 @@ def search(
     with place.open_existing(read_only=True) as index:
         shown = {} if as_json else {"highlight": dense.highlighting(open_console().width)}
         hits = dense.search(index, model, text, query, {**asked, **fusion, **shown})
-        scored = asked if model is None else {**asked, **dict.fromkeys(PLACING)}  # other places in one search of two
+        scored = (
+            asked if model is None else {**asked, **dict.fromkeys(options_that(Effect.PLACES))}
+        )  # other places in one search of two
         trees = [index.explain(query, hit.id, chunk_namespace=hit.namespace, **scored) for hit in hits if explain]
         diagnosis = None if hits or as_json else index.diagnose(query, **asked)
         if as_json:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from enum import Flag, auto
+from functools import cache
 from typing import Annotated, Any, Literal, TypeAlias, TypedDict
 
-from rag_bm25.definitions import FINITE, Between, check_given, check_names, options_of
+from rag_bm25.definitions import FINITE, Between, Option, check_given, check_names, options_of
 from rag_bm25.documents.chunks import Hit
 from rag_bm25.errors import ParameterError
 from rag_bm25.hits.boosts import Decay, FunctionBoost, ValueBoost, at_this_moment
@@ -29,6 +31,16 @@ NAMES_OF_K = ("top_k", "limit", "n", "size", "num_results", "topk", "top_n")
 """Names of `k` in other libraries."""
 OF_EVERY_SEARCH = ("filter", "namespace")
 """Parameters that every method with options has, too."""
+
+
+class Effect(Flag):
+    """Effects of options, by which a part of the program knows the options that concern it."""
+
+    WEIGHS = auto()  # the terms of the query: a vector holds it
+    REWORDS = auto()  # the query has other words, or needs them
+    DROPS = auto()  # a chunk with words of the query may not be found, however many hits are asked for
+    PLACES = auto()  # the hits are not simply the chunks with the best scores
+    SHOWS = auto()  # more of the hits
 
 
 class SearchOptions(TypedDict, total=False):
@@ -80,32 +92,32 @@ class SearchOptions(TypedDict, total=False):
         again.
     """
 
-    weighting: QueryWeighting | None
-    expansion: QueryExpansion | None
-    feedback: Rocchio | RM3 | RSJ | None
-    min_should_match: int | str | None
-    statistics: StatisticsPart | None
-    min_score: Annotated[float, FINITE] | None
-    boosts: Sequence[Decay | ValueBoost | FunctionBoost] | None
-    rerank: Rerank | None
+    weighting: Annotated[QueryWeighting, Effect.WEIGHS] | None
+    expansion: Annotated[QueryExpansion, Effect.WEIGHS | Effect.REWORDS] | None
+    feedback: Annotated[Rocchio | RM3 | RSJ, Effect.WEIGHS | Effect.REWORDS | Effect.DROPS] | None
+    min_should_match: Annotated[int | str, Effect.REWORDS | Effect.DROPS] | None
+    statistics: Annotated[StatisticsPart, Effect.WEIGHS | Effect.DROPS] | None
+    min_score: Annotated[float, FINITE, Effect.DROPS] | None
+    boosts: Annotated[Sequence[Decay | ValueBoost | FunctionBoost], Effect.DROPS] | None
+    rerank: Annotated[Rerank, Effect.PLACES] | None
     candidates: Annotated[int, Between(1, MAX_K)] | None
-    group: Grouping | None
-    diversity: MMR | NearDuplicates | None
-    context: Context | None
-    highlight: bool | Highlighting | None
-    search_params: Mapping[str, str | bool | int | float] | None
+    group: Annotated[Grouping, Effect.PLACES] | None
+    diversity: Annotated[MMR | NearDuplicates, Effect.PLACES] | None
+    context: Annotated[Context, Effect.SHOWS] | None
+    highlight: Annotated[bool | Highlighting, Effect.SHOWS] | None
+    search_params: Annotated[Mapping[str, str | bool | int | float], Effect.DROPS] | None
 
 
-WEIGHING = ("weighting", "expansion", "feedback", "min_should_match", "statistics")
-"""Options that concern the terms of a query."""
-OF_WORDS = ("expansion", "min_should_match", "feedback")
-"""Options that change the words of a query."""
-NARROWING = ("min_should_match", "statistics", "feedback", "boosts", "min_score", "search_params")
-"""Options that may keep a chunk with words of the query from being found, however many hits are asked for."""
-PLACING = ("rerank", "diversity", "group")
-"""Options with which the hits are not simply the chunks with the best scores."""
-CHOOSING = (*PLACING, "search_params")
-"""Options that may keep one of the k best chunks from being a hit."""
+@cache
+def options_that(effect: Effect) -> tuple[str, ...]:
+    """Return the names of the options with an effect, or one of several."""
+    return tuple(
+        option.name for option in options_of(SearchOptions).values() if any(one & effect for one in _effects(option))
+    )
+
+
+def _effects(option: Option) -> list[Effect]:
+    return [mark for mark in option.marks if isinstance(mark, Effect)]
 
 
 def check_options(options: Mapping[str, Any]) -> SearchOptions:
@@ -119,7 +131,7 @@ def check_options(options: Mapping[str, Any]) -> SearchOptions:
 def check_dense_options(options: Mapping[str, Any]) -> SearchOptions:
     """Check the options of a search by a dense vector alone."""
     given = _check(options)
-    refuse(given, WEIGHING, "a dense search has no terms")
+    refuse(given, options_that(Effect.WEIGHS | Effect.REWORDS), "a dense search has no terms")
     refuse(given, ("boosts",), "a similarity may be negative, and a factor would raise it")
     refuse(given, ("rerank", "highlight"), "a dense search has no query text. Use search_hybrid")
     check_search_params(given.get("search_params"))
@@ -162,7 +174,7 @@ def hint_at_k(options: Mapping[str, Any]) -> str:
     return "; k is the number of hits" if any(name in NAMES_OF_K for name in options) else ""
 
 
-def refuse(options: SearchOptions, names: Sequence[str], reason: str) -> None:
+def refuse(options: SearchOptions, names: Iterable[str], reason: str) -> None:
     """Refuse options that cannot be followed."""
     for name in names:
         if options.get(name):
@@ -171,7 +183,7 @@ def refuse(options: SearchOptions, names: Sequence[str], reason: str) -> None:
 
 def is_by_score(options: SearchOptions) -> bool:
     """Return whether the hits are the chunks with the best scores."""
-    return not any(options.get(name) for name in PLACING)
+    return not any(options.get(name) for name in options_that(Effect.PLACES))
 
 
 def reranks_all(options: SearchOptions) -> bool:

@@ -18,7 +18,7 @@ from rag_bm25.documents.chunks import Chunk, Hit
 from rag_bm25.errors import InputError, ReadOnlyError
 from rag_bm25.events import Events
 from rag_bm25.hits.highlights import Highlighting
-from rag_bm25.hits.options import OF_WORDS, check_dense_options, check_options, is_by_score, refuse
+from rag_bm25.hits.options import Effect, check_dense_options, check_options, is_by_score, options_that, refuse
 from rag_bm25.index.arguments import (
     check_chunk_namespace,
     check_k,
@@ -697,7 +697,7 @@ class BM25Index:
         """
         check_k(k)
         scope, asked = parse_scope(filter, namespace), check_options(options)
-        refuse(asked, OF_WORDS, "the query is a stored vector, and has no words")
+        refuse(asked, options_that(Effect.REWORDS), "the query is a stored vector, and has no words")
         limit = check_int("max_terms", max_terms, 1, MAX_SIMILAR_TERMS)
         query, row = self._searcher.weigh_like(check_id("id", id), limit, scope, asked)
         (hits,) = self._select([query], [row.text], k, scope, asked, but=(row.namespace, row.id))

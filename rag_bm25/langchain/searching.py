@@ -12,7 +12,7 @@ from rag_bm25.definitions import options_of
 from rag_bm25.errors import InputError, ParameterError
 from rag_bm25.filters import conjoin, parse_filter
 from rag_bm25.hits.boosts import largest_factor
-from rag_bm25.hits.options import WEIGHING
+from rag_bm25.hits.options import Effect, options_that
 from rag_bm25.index.config import require_dense_field
 from rag_bm25.index.searching.fusion import DEFAULT_FUSION
 from rag_bm25.index.searching.hybrid import FusionOptions
@@ -114,7 +114,7 @@ def _sparse_options(options: Mapping[str, Any]) -> dict[str, Any]:
 
 def _dense_options(options: Mapping[str, Any]) -> dict[str, Any]:
     params = {"search_params": options.get("dense_search_params", options.get("search_params"))}
-    return {**_options_of("dense", options, {*ONLY_HYBRID, *WEIGHING}), **params}
+    return {**_options_of("dense", options, {*ONLY_HYBRID, *options_that(Effect.WEIGHS | Effect.REWORDS)}), **params}
 
 
 def _options_of(arm: SearchMode, options: Mapping[str, Any], without: Collection[str]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from rag_bm25.checks import check_parameter, comparable
 from rag_bm25.definitions import options_of
 from rag_bm25.documents.chunks import Hit
 from rag_bm25.hits.diversity import diversify
-from rag_bm25.hits.options import WEIGHING, SearchOptions, read_given
+from rag_bm25.hits.options import Effect, SearchOptions, options_that, read_given
 from rag_bm25.index.owning import IndexOwner
 from rag_bm25.index.searching.hybrid import HybridOptions
 from rag_bm25.langchain.documents import add_texts, to_document
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 _OWN = ("mode", "query_embedding", "filter", "namespace")
 # Options that leave out chunks which share a term with the query.
-_LEAVING_OUT = {*options_of(SearchOptions).keys() - set(WEIGHING), "min_should_match"}
+_LEAVING_OUT = options_of(SearchOptions).keys() - options_that(Effect.WEIGHS)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from rag_bm25.analysis.text import AnalysedText
 from rag_bm25.analysis.words import MAX_TOKEN_LENGTH
 from rag_bm25.errors import ChunkNotFoundError, MissingExtraError, short_repr
 from rag_bm25.filters import Comparison, Expression, Not
-from rag_bm25.hits.options import CHOOSING, NARROWING, check_options
+from rag_bm25.hits.options import Effect, check_options, options_that
 from rag_bm25.index.arguments import MAX_LISTED, list_first, list_namespaces
 from rag_bm25.index.searching.rows import read_one
 from rag_bm25.query.diagnosis import Diagnosis, Reason
@@ -37,7 +37,6 @@ MAX_FIELDS = 20
 RANKED = (100, 2_000, MAX_K)  # hits among which a chunk is looked for, one number after the other
 
 CONDITIONS = ("must", "must_not", "phrases")
-LEFT_OUT = ("filter", *CONDITIONS, *NARROWING)
 _UNNEEDED = {"context": None, "highlight": None}  # hits are counted only
 _METADATA_KEY = re.compile(r"metadata\[(?:\"((?:[^\"\\]|\\.)+)\"|'((?:[^'\\]|\\.)+)')\]")
 
@@ -96,7 +95,7 @@ class Diagnoser:
     def _reasons_for_nothing(self) -> list[Reason]:
         if of_index := self._in_query() or self._in_damage() or self._in_index():
             return of_index
-        found = self._left_out_by(LEFT_OUT, lambda left_out: self._hits(left_out, 1), "the search has hits")
+        found = self._left_out_by(dropping(), lambda left_out: self._hits(left_out, 1), "the search has hits")
         return [self._detail(reason) for reason in found] or [self._unknown_words()]
 
     def diagnose_missing_chunk(self, id_: str, chunk_namespace: str | None) -> Diagnosis:
@@ -221,7 +220,7 @@ class Diagnoser:
     def _rank(self, row: ChunkRow, left_out: Iterable[str] = ()) -> tuple[int, Hit] | tuple[None, None]:
         """Return the rank of a chunk by score among all that match, and its hit."""
         for limit in (max(RANKED[0], self.asked.k), *RANKED[1:]):
-            hits = self._hits([*CHOOSING, *left_out], limit)
+            hits = self._hits([*choosing(), *left_out], limit)
             for rank, hit in enumerate(hits, 1):
                 if _is(hit, row):
                     return rank, hit
@@ -234,11 +233,11 @@ class Diagnoser:
             return of_query
         if not self._has_word(row):
             return self._in_damage() or [Reason("no_term", "it has no word of the query")]
-        found = self._left_out_by(LEFT_OUT, lambda left_out: any(self._rank(row, left_out)), "it matches")
+        found = self._left_out_by(dropping(), lambda left_out: any(self._rank(row, left_out)), "it matches")
         return [self._detail(reason, row) for reason in found]
 
     def _has_word(self, row: ChunkRow) -> bool:
-        query, options = self.asked.without((*LEFT_OUT, *CHOOSING))
+        query, options = self.asked.without((*dropping(), *choosing()))
         scope = Scope(None, self.asked.namespaces)
         return self.searcher.explain(query, row.id, scope, row.namespace, check_options(options)).value > 0
 
@@ -246,7 +245,7 @@ class Diagnoser:
         def is_hit(left_out: Sequence[str]) -> bool:
             return any(_is(hit, row) for hit in self._hits(left_out))
 
-        return self._left_out_by(CHOOSING, is_hit, "it is a hit")
+        return self._left_out_by(choosing(), is_hit, "it is a hit")
 
     def _outranked(self, diagnosis: Diagnosis) -> Reason:
         rank, k, score, last = diagnosis.rank, self.asked.k, diagnosis.score, diagnosis.last_score
@@ -288,3 +287,13 @@ def _paths_of(where: Filter) -> list[tuple[str, ...]]:
         return [(double or single,) for double, single in _METADATA_KEY.findall(where.text)]
     parts = (where.part,) if isinstance(where, Not) else where.parts
     return list(dict.fromkeys(chain.from_iterable(map(_paths_of, parts))))
+
+
+def dropping() -> tuple[str, ...]:
+    """Return what may keep a chunk with words of the query from being found, however many hits are asked for."""
+    return ("filter", *CONDITIONS, *options_that(Effect.DROPS))
+
+
+def choosing() -> tuple[str, ...]:
+    """Return the options that may keep one of the k best chunks from being a hit."""
+    return (*options_that(Effect.PLACES), "search_params")

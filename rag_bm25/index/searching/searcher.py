@@ -17,7 +17,7 @@ from rag_bm25.documents.chunks import Hit
 from rag_bm25.documents.encoder import FieldCounts
 from rag_bm25.errors import ChunkNotFoundError, ParameterError
 from rag_bm25.hits.highlights import Highlighting
-from rag_bm25.hits.options import refuse
+from rag_bm25.hits.options import Effect, options_that, refuse
 from rag_bm25.index.searching.highlighting import highlight_hits, make_highlighter
 from rag_bm25.index.searching.ranking import OVERFETCH, Candidates, find_candidates
 from rag_bm25.index.searching.rescoring import search_rescored
@@ -58,7 +58,6 @@ if TYPE_CHECKING:
 
 H = TypeVar("H", bound=Hit)
 
-NOT_IN_VECTORS = ("min_should_match", "min_score", "boosts", "rerank", "group", "diversity", "context", "highlight")
 SPARE_ROWS = 16  # asked for beyond df: two rows of a chunk while it is updated, and chunks added meanwhile
 
 
@@ -104,7 +103,7 @@ class Searcher:
 
     def vectors(self, queries: Sequence[QueryLike], scope: Scope, options: SearchOptions) -> list[SparseVector]:
         """Return the vectors that a search sends to Milvus."""
-        refuse(options, NOT_IN_VECTORS, "a vector cannot express it. Use a search, or explain")
+        refuse(options, not_in_vectors(), "a vector cannot express it. Use a search, or explain")
         weighed = self.prepare(queries, scope, options)
         if any(query.conditions is not None for query in weighed.queries):
             raise ParameterError(
@@ -358,6 +357,11 @@ class Searcher:
 def has_enough(k: int, _: WeightedQuery, found: Candidates) -> bool:
     """Return whether k chunks have been found."""
     return len(found.matches) >= k
+
+
+def not_in_vectors() -> set[str]:
+    """Return the names of the options that no vector can hold; the search parameters matter to feedback."""
+    return {*options_that(~Effect.WEIGHS)} - {*options_that(Effect.WEIGHS), "search_params"}
 
 
 def is_rescored(options: SearchOptions) -> bool:
