@@ -15,7 +15,7 @@ from rag_bm25.errors import InputError
 from rag_bm25.evaluation.measures import Measures, QueryMeasures, measure_queries, require_ir_measures
 from rag_bm25.events import report_progress
 from rag_bm25.index.index import BM25Index
-from rag_bm25.index.settings import document_side, query_options
+from rag_bm25.index.settings import document_side
 from rag_bm25.weighting.formulas import WEIGHTINGS
 
 if TYPE_CHECKING:
@@ -258,7 +258,7 @@ def evaluate_each(
                 index.reencode()
             for place in places:
                 start, done = time.perf_counter(), _after(progress, len(results) * queries, len(configs) * queries)
-                run = search_queries(index, dataset.queries, done, **query_options(configs[place]))  # type: ignore[arg-type]
+                run = search_queries(index, dataset.queries, done, weighting=configs[place].query_weighting())
                 speed = len(run) / (time.perf_counter() - start)
                 measured = measure_queries(dataset.qrels, run)
                 results[place] = EvaluationResult(measured, run, chunks, speed, chunks / seconds)

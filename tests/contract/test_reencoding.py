@@ -24,7 +24,7 @@ TITLES = {"1": "fig", "3": "apple apple"}
 def test_scores_over_fields_are_those_of_the_loops(opened: Callable[..., Store], form: WeightingName) -> None:
     opened().drop()
     fields = {"title": FieldWeight(chunk_size=2, weight=3.0, b=0.5)}
-    config = IndexConfig(3, "terms", analyzer=split, weighting=form, idf="lucene", fields=fields)
+    config = IndexConfig(3, length_unit="terms", analyzer=split, weighting=form, idf="lucene", fields=fields)
     with BM25Index.from_store(opened(), config=config) as index:
         metadatas = [{"title": TITLES[id_]} if id_ in TITLES else None for id_ in TEXTS]
         index.add(list(TEXTS.values()), ids=list(TEXTS), metadatas=metadatas)
@@ -40,7 +40,7 @@ def test_scores_over_fields_are_those_of_the_loops(opened: Callable[..., Store],
 
 def test_reencoded_chunks_have_their_new_vectors(opened: Callable[..., Store]) -> None:
     opened().drop()
-    config = IndexConfig(3, "terms", analyzer=split, weighting="bm25t", idf="lucene")
+    config = IndexConfig(3, length_unit="terms", analyzer=split, weighting="bm25t", idf="lucene")
     with BM25Index.from_store(opened(), config=config) as index:
         index.add(list(TEXTS.values()), ids=list(TEXTS))
         before = index.search("apple plum fig")

@@ -106,7 +106,7 @@ def test_equivalent_df_is_the_inverse_of_the_plain_idf(n: int, weight: float) ->
 
 
 def filled(chunks: dict[str, str], name: IdfName) -> BM25Index:
-    index = BM25Index.from_store(MemoryStore(), config=IndexConfig(4, "terms", analyzer=split, idf=name))
+    index = BM25Index.from_store(MemoryStore(), config=IndexConfig(4, length_unit="terms", analyzer=split, idf=name))
     index.add(list(chunks.values()), ids=list(chunks))
     return index
 

@@ -107,7 +107,7 @@ def test_a_shell_and_json_write_the_same_value(name: str, word: str, value: Any)
         ("group", "", "group.key is missing"),
         ("group", "source,sizes=2", "group has no 'sizes'; it has key, size, score"),
         ("group", "{", "group must be an object with key, size, score, got '{'"),
-        ("diversity", "mmr:2", "diversity.trade_off must be a number in [0, 1], got 2.0"),
+        ("diversity", "mmr:2", "diversity.trade_off must be a number in [0, 1], got 2"),
         ("diversity", "most", "diversity.type must be one of mmr, near_duplicates, got 'most'"),
         ("feedback", "rsj", "feedback.relevant is missing"),
         ("weighting", "idf=foo", "weighting.idf must be one of epsilon, lucene, zero, plus, tfidf, plain, got 'foo'"),

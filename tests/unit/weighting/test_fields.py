@@ -37,13 +37,13 @@ def found(index: BM25Index, query: str) -> list[str]:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"weight": 0}, "weight of a field must be in [0.001, 1000], got 0"),
-        ({"weight": math.nan}, "weight of a field must be in [0.001, 1000], got nan"),
-        ({"weight": "2"}, "weight of a field must be in [0.001, 1000], got '2'"),
-        ({"weight": 1001}, "weight of a field must be in [0.001, 1000], got 1001"),
-        ({"b": 1.5}, "b of a field must be in [0, 1], got 1.5"),
-        ({"chunk_size": 0}, "chunk_size of a field must be a finite number > 0, got 0"),
-        ({"chunk_size": math.inf}, "chunk_size of a field must be a finite number > 0, got inf"),
+        ({"weight": 0}, "weight must be a number in [0.001, 1,000], got 0"),
+        ({"weight": math.nan}, "weight must be a number in [0.001, 1,000], got nan"),
+        ({"weight": "2"}, "weight must be a number in [0.001, 1,000], got '2'"),
+        ({"weight": 1001}, "weight must be a number in [0.001, 1,000], got 1001"),
+        ({"b": 1.5}, "b must be a number in [0, 1], got 1.5"),
+        ({"chunk_size": 0}, "chunk_size must be a finite number > 0, got 0"),
+        ({"chunk_size": math.inf}, "chunk_size must be a finite number > 0, got inf"),
     ],
 )
 def test_parameter_out_of_range_is_refused(change: dict[str, Any], message: str) -> None:
