@@ -70,7 +70,7 @@ def test_a_new_index_has_the_given_fields(docs: Path) -> None:
     explained = run("explain", "palms", "r1", "--tree", *new).stdout
     assert "in the field 'title', weight * tf / (1 - b + b * length / chunk_size) from:" in explained
     refused = run("ingest", docs, *new, "--field", "title:30")
-    assert_fails(refused, "field: stored 'title:30:2:0.5+source:20:1.0:0.75', given 'title:30:1.0:0.75'")
+    assert_fails(refused, "given {'title': {'chunk_size': 30, 'weight': 1.0, 'b': 0.75}}")
 
 
 @pytest.mark.parametrize(

@@ -142,7 +142,7 @@ def test_reindex_elsewhere_never_sends_the_token_of_the_source(milvus: Databases
     assert milvus.opened[1]["uri"] == SERVER
     assert milvus.opened[1]["token"] == "theirs"
     assert run("reindex", "--to-collection", "new", "--set", "colour=red").exit_code == 2
-    assert run("reindex", "--to-collection", "new", "--set", "field=title").exit_code == 2
+    assert run("reindex", "--to-collection", "new", "--set", "fields=title").exit_code == 2
 
 
 def test_an_index_is_given_a_field_and_its_rows_are_ingested_without_the_title(tmp_path: Path) -> None:
@@ -150,7 +150,7 @@ def test_an_index_is_given_a_field_and_its_rows_are_ingested_without_the_title(t
     rows.write_text('{"id": "r1", "title": "Palms", "text": "coconuts"}\n')
     new, field = ("--collection", "new"), "title:30:2.0"
     run("ingest", str(rows), "--collection", "old")
-    run("reindex", "--collection", "old", "--to-collection", "new", "--set", f"field={field}")
+    run("reindex", "--collection", "old", "--to-collection", "new", "--set", f"fields={field}")
     assert run_json("search", "palms", *new)[0]["text"] == "Palms coconuts"
     assert run_json("ingest", str(rows), *new, "--field", field)["added"] == 0
     assert run_json("search", "palms", *new)[0]["text"] == "coconuts"

@@ -3,8 +3,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import hypothesis
 import pytest
-from hypothesis import given
 from support.reference import split
 from support.strategies import field_names, field_weights
 
@@ -13,7 +13,7 @@ from rag_bm25.index.settings import SETTINGS, document_side, read_setting, with_
 from rag_bm25.index.stored_config import differing
 
 BASE = IndexConfig(500)
-TITLE = {"标题": FieldWeight(chunk_size=30)}
+TITLE, TAGS = {"标题": FieldWeight(chunk_size=30)}, FieldWeight(chunk_size=6)
 
 
 def test_every_parameter_with_one_value_that_a_score_depends_on_is_a_setting() -> None:
@@ -25,10 +25,8 @@ def test_every_parameter_with_one_value_that_a_score_depends_on_is_a_setting() -
 @pytest.mark.parametrize("name", SETTINGS)
 def test_the_own_value_of_a_setting_is_read_as_it_is(name: str) -> None:
     own = getattr(BASE if hasattr(BASE, name) else BASE.analyzer, name)
-    written = "none" if own in (None, {}) else str(own)
-    read = read_setting(name, written)
-    assert (read, type(read) is float or read == read_setting(name, own)) == (own, True)
-    assert with_settings(BASE, {name: read}) == BASE
+    for given in (own, "none" if own == {} else str(own)):
+        assert with_settings(BASE, {name: read_setting(name, given)}) == BASE
 
 
 @pytest.mark.parametrize(
@@ -41,11 +39,7 @@ def test_the_own_value_of_a_setting_is_read_as_it_is(name: str) -> None:
         ("stem", "german", "german"),
         ("fields", "标题:30", TITLE),
         ("fields", " 标题:30:2.5 ", {"标题": FieldWeight(chunk_size=30, weight=2.5)}),
-        (
-            "fields",
-            "标题:0.5:2:0+tags:6",
-            {"标题": FieldWeight(chunk_size=0.5, weight=2, b=0), "tags": FieldWeight(chunk_size=6)},
-        ),
+        ("fields", "标题:0.5:2:0+tags:6", {"标题": FieldWeight(chunk_size=0.5, weight=2, b=0), "tags": TAGS}),
         ("fields", '{"a:b": {"chunk_size": 30, "b": 0}}', {"a:b": FieldWeight(chunk_size=30, b=0)}),
         ("fields", "none", {}),
     ],
@@ -89,9 +83,7 @@ def test_settings_reach_the_config_and_its_analyzer() -> None:
 
 
 def test_a_callable_has_no_settings() -> None:
-    with pytest.raises(
-        ParameterError, match="stem must be for the built-in analyzer, got the analyzer <function split"
-    ):
+    with pytest.raises(ParameterError, match="stem must be for the built-in analyzer, got the analyzer <func"):
         with_settings(IndexConfig(500, analyzer=split), {"stem": False})
 
 
@@ -101,10 +93,8 @@ def test_a_callable_has_no_settings() -> None:
         ({}, []),
         ({"delta": None, "weighting": "bm25"}, []),
         ({"k1": 0.9, "idf": "plus"}, ["k1: stored 1.5, given 0.9", "idf: stored 'epsilon', given 'plus'"]),
-        (
-            {"stem": False, "user_words": ["云计算"]},
-            ["stem: stored True, given False", "user_words: only given ['云计算', None]"],
-        ),
+        ({"stem": False}, ["stem: stored True, given False"]),
+        ({"user_words": ["云计算"]}, ["user_words: only given ['云计算', None]"]),
         ({"fields": TITLE}, ["fields: stored {}, given {'标题': {'chunk_size': 30, 'weight': 1.0, 'b': 0.75}}"]),
     ],
 )
@@ -120,7 +110,7 @@ def test_the_document_side_is_all_but_the_query_side() -> None:
         assert document_side(changed) == changed != BASE
 
 
-@given(field_names, field_weights)
+@hypothesis.given(field_names, field_weights)
 def test_a_field_is_read_as_it_is_written(name: str, weight: FieldWeight) -> None:
     written = f"{name}:{weight.chunk_size}:{weight.weight}:{weight.b}"
     assert read_setting("fields", written) == replace(BASE, fields={name: weight}).fields

@@ -7,7 +7,7 @@ import pytest
 from support.memory_store import MemoryStore
 from support.reference import split
 
-from rag_bm25 import BM25Index, FieldWeight, IndexConfig
+from rag_bm25 import BM25Index, FieldWeight, IndexConfig, QueryWeighting
 from rag_bm25.documents.checks import check_chunks
 from rag_bm25.errors import InputError, ParameterError
 from rag_bm25.weighting.fields import field_text
@@ -127,7 +127,7 @@ def test_repair_finds_lost_terms_in_the_fields(store: MemoryStore, index: BM25In
 def test_explanation_shows_each_field(index: BM25Index) -> None:
     index.add(["apple fig", "fig"], ids=["1", "2"], metadatas=[{"title": "apple"}, None])
     # 1 / (0.25 + 0.75 * 2 / 4) = 1.6; 3 / (0.25 + 0.75 * 1 / 2) = 4.8; 6.4 / 7.9 = 0.810127
-    assert "\n".join(index.explain("apple", "1", idf="lucene").tree.splitlines()[7:]) == (
+    assert "\n".join(index.explain("apple", "1", weighting=QueryWeighting(idf="lucene")).tree.splitlines()[7:]) == (
         "    0.810127 = stored weight, tf / (tf + k1) from:\n"
         "      6.4 = tf, occurrences weighted and normalised by field, sum of:\n"
         "        1.6 = in the text, weight * tf / (1 - b + b * length / chunk_size) from:\n"
