@@ -62,7 +62,9 @@ def with_settings(config: IndexConfig, settings: Mapping[str, Any]) -> IndexConf
     if of_analyzer := {name: value for name, value in settings.items() if name in OF_ANALYZER}:
         if not isinstance(config.analyzer, AnalyzerConfig):
             names = ", ".join(of_analyzer)
-            raise ParameterError(f"{names} must be for the built-in analyzer, got the analyzer {config.analyzer!r}")
+            raise ParameterError(
+                f"{names} must be settings of the built-in analyzer, got the analyzer {config.analyzer!r}"
+            )
         changes["analyzer"] = replace(config.analyzer, **of_analyzer)
     return replace(config, **changes)
 

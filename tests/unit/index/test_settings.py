@@ -83,7 +83,7 @@ def test_settings_reach_the_config_and_its_analyzer() -> None:
 
 
 def test_a_callable_has_no_settings() -> None:
-    with pytest.raises(ParameterError, match="stem must be for the built-in analyzer, got the analyzer <func"):
+    with pytest.raises(ParameterError, match="stem must be settings of the built-in analyzer, got the analyzer"):
         with_settings(IndexConfig(500, analyzer=split), {"stem": False})
 
 
