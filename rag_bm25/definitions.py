@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from functools import cache, cached_property
 from inspect import cleandoc
@@ -328,7 +328,7 @@ class OneOf(Kind):
         tag = plain.get(TAG) if isinstance(plain, dict) else plain
         if not isinstance(tag, str) or tag not in self.tagged:
             raise parameter_error(f"{name}.{TAG}", f"one of {', '.join(self.tagged)}", tag)
-        return self.tagged[tag].read(name, plain)
+        return self.tagged[tag].read(name, plain if isinstance(plain, dict) else {})
 
     def schema(self) -> dict[str, Any]:
         plain = [kind for kind in self.kinds if kind.is_plain]
@@ -561,10 +561,18 @@ def fill(value: V, base: V) -> V:
     return replace(base, **{name: one for name, one in vars(value).items() if one is not UNSET})  # type: ignore[type-var]
 
 
-def check_given(cls: type, given: Mapping[str, Any], hint: str = "") -> dict[str, Any]:
-    """Check the options that a call got, and return them without those that are None: not given."""
+def check_given(cls: type, given: Mapping[str, Any], hint: str = "", others: Collection[str] = ()) -> dict[str, Any]:
+    """Check the options that a call got, and return them without those that are None: not given.
+
+    `others` are the names of other keywords of the call, for the message.
+    """
     options = options_of(cls)
-    if unknown := sorted(given.keys() - options.keys()):
-        known = ", ".join(sorted(options))
-        raise TypeError(f"unexpected keyword argument {unknown[0]!r}{hint}; the options are {known}")
+    check_names(given, {*options, *others}, hint)
     return {name: options[name].check(value) for name, value in given.items() if value is not None}
+
+
+def check_names(given: Mapping[str, Any], known: Collection[str], hint: str = "") -> None:
+    """Refuse unknown options as Python refuses unknown keywords."""
+    if unknown := sorted(given.keys() - known):
+        names = ", ".join(sorted(known))
+        raise TypeError(f"unexpected keyword argument {unknown[0]!r}{hint}; the options are {names}")

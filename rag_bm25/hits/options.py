@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Annotated, Any, Literal, TypeAlias, TypedDict
 
-from rag_bm25.definitions import FINITE, Between, check_given
+from rag_bm25.definitions import FINITE, Between, check_given, check_names, options_of
 from rag_bm25.documents.chunks import Hit
 from rag_bm25.errors import ParameterError
 from rag_bm25.hits.boosts import Decay, FunctionBoost, ValueBoost, at_this_moment
@@ -27,6 +27,8 @@ Rerank: TypeAlias = Callable[[str, Sequence[Hit]], Sequence[float]]
 DEFAULT_CANDIDATES = 100
 NAMES_OF_K = ("top_k", "limit", "n", "size", "num_results", "topk", "top_n")
 """Names of `k` in other libraries."""
+OF_EVERY_SEARCH = ("filter", "namespace")
+"""Parameters that every method with options has, too."""
 
 
 class SearchOptions(TypedDict, total=False):
@@ -126,8 +128,7 @@ def check_dense_options(options: Mapping[str, Any]) -> SearchOptions:
 
 def _check(options: Mapping[str, Any]) -> SearchOptions:
     """Check the rules of all options, and make one form of the values that have several."""
-    hint = "; k is the number of hits" if any(name in NAMES_OF_K for name in options) else ""
-    given: Any = check_given(SearchOptions, options, hint)
+    given: Any = check_given(SearchOptions, options, hint_at_k(options), OF_EVERY_SEARCH)
     if "min_should_match" in given:
         check_min_should_match(given["min_should_match"])
     if boosts := given.get("boosts"):
@@ -135,6 +136,30 @@ def _check(options: Mapping[str, Any]) -> SearchOptions:
     if "highlight" in given and isinstance(given["highlight"], bool):
         given["highlight"] = Highlighting() if given["highlight"] else None
     return given  # type: ignore[no-any-return]
+
+
+def read_given(
+    cls: type, given: Mapping[str, Any], others: Collection[str] = (), without: Collection[str] = ()
+) -> dict[str, Any]:
+    """Read and check options of a framework, whose configs may have their values as JSON has them.
+
+    `others` are its own keywords, which stay as they are, and `without` are options that it does not have.
+    """
+    own = {name: option for name, option in options_of(cls).items() if name not in without}
+    check_names(given, {*own, *others}, hint_at_k(given))
+    read = {
+        name: value if name in others else own[name].check(own[name].kind.read(name, value))
+        for name, value in given.items()
+        if value is not None or name in others
+    }
+    if "min_should_match" in read:
+        check_min_should_match(read["min_should_match"])
+    return read
+
+
+def hint_at_k(options: Mapping[str, Any]) -> str:
+    """Return what the message about an unknown option says if it is `k` by another name."""
+    return "; k is the number of hits" if any(name in NAMES_OF_K for name in options) else ""
 
 
 def refuse(options: SearchOptions, names: Sequence[str], reason: str) -> None:

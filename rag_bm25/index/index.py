@@ -974,11 +974,11 @@ class BM25Index:
         self,
         query: QueryLike,
         id: str,
+        k: int = 10,
         *,
         filter: FilterLike = None,
         namespace: Namespaces = "",
         chunk_namespace: str | None = None,
-        k: int = 10,
         **options: Unpack[SearchOptions],
     ) -> ScoreExplanation:
         """Explain the score of a chunk, or why a search does not find it.
@@ -987,15 +987,15 @@ class BM25Index:
         ----------
         query, id
             The query as it was given to the search, and the id of the chunk.
+        k : int
+            As it was given to the search; it matters with `rerank`, `group` and `diversity`, for which the search is
+            made again.
         filter, namespace
             As they were given to the search; the filter matters if feedback makes a first search, the namespaces decide
             on the statistics.
         chunk_namespace : str, optional
             Namespace of the chunk, one of those searched, such as the `namespace` of a hit; needed if several of them
             have a chunk with that id.
-        k : int
-            As it was given to the search; it matters with `rerank`, `group` and `diversity`, for which the search is
-            made again.
         **options
             As they were given to the search.
 

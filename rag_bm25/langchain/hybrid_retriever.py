@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from langchain_core.embeddings import Embeddings  # noqa: TC002 - pydantic reads the annotations
 from langchain_core.runnables.config import run_in_executor
-from pydantic import BeforeValidator, Field, InstanceOf, model_validator
+from pydantic import Field, model_validator
 
 from rag_bm25.errors import InputError
-from rag_bm25.hits.options import MAX_K
-from rag_bm25.index.searching.fusion import DEFAULT_FUSION, RRF, Weighted
-from rag_bm25.langchain.retriever import MetadataFilter, MilvusBM25Retriever
-from rag_bm25.langchain.searching import SEARCH_OPTIONS, SearchMode, as_fusion, check_embedding, check_query, search
+from rag_bm25.filters import parse_filter
+from rag_bm25.index.searching.hybrid import HybridOptions
+from rag_bm25.langchain.retriever import MilvusBM25Retriever
+from rag_bm25.langchain.searching import SearchMode, check_embedding, search
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -22,45 +22,32 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from rag_bm25.documents.chunks import Hit
-
-AnyFusion: TypeAlias = Annotated[InstanceOf[RRF] | InstanceOf[Weighted], BeforeValidator(as_fusion)]
+    from rag_bm25.query.query import Query, QueryLike
 
 
 class MilvusHybridRetriever(MilvusBM25Retriever):
     """Find documents by their words and by their meaning: BM25 and dense vectors of the same chunks, as one ranking.
 
-    The index must have been created with the dimension of the embedding model, ``IndexConfig(dense_dim=...)``. Every
-    option may be given to the constructor, and to ``invoke``, ``ainvoke``, ``batch`` and ``abatch`` for one call.
+    The index must have been created with the dimension of the embedding model, ``IndexConfig(dense_dim=...)``.
+    Parameters and options may be given as for :class:`MilvusBM25Retriever`.
 
-    A query is embedded by ``embed_query``, and by ``aembed_query`` in asynchronous calls. The queries of a batch run
-    side by side, at most ``max_concurrency`` at a time: LangChain has no call that embeds several queries, and models
-    may embed documents differently. In mode "sparse" a batch is one call to Milvus.
+    The text of a query is embedded by ``embed_query``, and by ``aembed_query`` in asynchronous calls. The queries of a
+    batch run side by side, at most ``max_concurrency`` at a time: LangChain has no call that embeds several queries,
+    and models may embed documents differently. In mode "sparse" a batch is one call to Milvus.
 
     Parameters
     ----------
-    index, k, filter, namespace, statistics, idf, epsilon, k3, bigram_weight, word_bigram_weight, latin_weight
+    index, k, filter, namespace, syntax, score_threshold, score_key, group_score_key, id_key
         As for :class:`MilvusBM25Retriever`.
-    score_key, id_key
-        As for :class:`MilvusBM25Retriever`.
-    syntax, must, must_not, phrases, slop, expansion, min_should_match
-        As for :class:`MilvusBM25Retriever`.
-    feedback, relevant, irrelevant, search_params, rescore
-        As for :class:`MilvusBM25Retriever`.
-    boosts, rerank, near_duplicates, group_by, group_size, group_score, mmr, candidates, expand, group_score_key
-        As for :class:`MilvusBM25Retriever`; in mode "dense", without `boosts` and `rerank`.
-    highlight
-        As for :class:`MilvusBM25Retriever`; not in mode "dense".
+    search_kwargs : dict
+        As for :class:`MilvusBM25Retriever`, and options of
+        :class:`~rag_bm25.index.searching.hybrid.FusionOptions`, such as `fusion`. Those of an arm that is not searched
+        have no effect; `boosts`, `rerank` and `highlight` need its words, and are refused in mode "dense". There,
+        `search_params` are those of the dense search, unless `dense_search_params` are given.
     embedding : Embeddings
         The model; may be left out in mode "sparse".
     mode : {"hybrid", "sparse", "dense"}
-        Search both arms, or one of them alone. Options of an arm that is not searched have no effect.
-    fusion, sparse_k, dense_k, sparse_filter, dense_filter
-        As for :meth:`rag_bm25.BM25Index.search_hybrid`; "rrf" and "weighted" are a `fusion` with its defaults.
-    dense_search_params : dict, optional
-        Milvus's parameters of the dense search, such as ``{"ef": 200}``. `search_params` are those of the lexical
-        search; in mode "dense", those of the dense search unless `dense_search_params` are given.
-    score_threshold : float, optional
-        Leave out documents with a lower score: the fused one, or that of the only arm.
+        Search both arms, or one of them alone.
     sparse_score_key, dense_score_key : str, optional
         Put the BM25 score, the dense score, into the metadata under this key: None if that arm did not find the
         document. The ranking stays the same.
@@ -77,25 +64,25 @@ class MilvusHybridRetriever(MilvusBM25Retriever):
 
     embedding: Embeddings | None = Field(default=None, repr=False, exclude=True)
     mode: SearchMode = "hybrid"
-    fusion: AnyFusion = DEFAULT_FUSION
-    sparse_k: int | None = Field(default=None, ge=1, le=MAX_K)
-    dense_k: int | None = Field(default=None, ge=1, le=MAX_K)
-    sparse_filter: MetadataFilter = None
-    dense_filter: MetadataFilter = None
-    dense_search_params: dict[str, str | bool | int | float] | None = None
     sparse_score_key: str | None = None
     dense_score_key: str | None = None
 
+    _options: ClassVar[type] = HybridOptions
+
+    if TYPE_CHECKING:  # type checkers would take the fields alone
+
+        def __init__(self, **given: Any) -> None: ...
+
     @model_validator(mode="after")
-    def _embedding_fits(self) -> Self:
+    def _check_arms(self) -> Self:
         check_embedding(self.index, self.embedding)
+        for arm in ("sparse", "dense"):
+            parse_filter(self.search_kwargs.get(f"{arm}_filter"))
         self._model()
         return self
 
-    def _model(self, queries: Sequence[str] = ()) -> Embeddings | None:
-        """Check the queries, and return the model that embeds them, None in mode "sparse"."""
-        for query in queries:
-            check_query(query, embedded=self.mode != "sparse")
+    def _model(self) -> Embeddings | None:
+        """Return the model that embeds queries, None in mode "sparse"."""
         if self.mode == "sparse":
             return None
         if self.embedding is None:
@@ -114,20 +101,21 @@ class MilvusHybridRetriever(MilvusBM25Retriever):
         # Only lexical queries are one call to Milvus.
         return super()._answer_together(queries, options) if options.get("mode", self.mode) == "sparse" else self
 
-    def _search(self, queries: Sequence[str]) -> Sequence[Sequence[Hit]]:
-        model = self._model(queries)
+    def _search(self, queries: Sequence[QueryLike]) -> Sequence[Sequence[Hit]]:
+        asked, model = self._read_queries(queries), self._model()
         return self._search_embedded(
-            queries, [None if model is None else model.embed_query(query) for query in queries]
+            asked, [None if model is None else model.embed_query(str(query)) for query in asked]
         )
 
-    async def _asearch(self, queries: Sequence[str]) -> Sequence[Sequence[Hit]]:
-        model = self._model(queries)
-        embeddings = [None if model is None else await model.aembed_query(query) for query in queries]
-        return await run_in_executor(None, self._search_embedded, queries, embeddings)
+    async def _asearch(self, queries: Sequence[QueryLike]) -> Sequence[Sequence[Hit]]:
+        asked, model = self._read_queries(queries), self._model()
+        embeddings = [None if model is None else await model.aembed_query(str(query)) for query in asked]
+        return await run_in_executor(None, self._search_embedded, asked, embeddings)
 
-    def _search_embedded(self, queries: Sequence[str], embeddings: Sequence[Sequence[float] | None]) -> list[list[Hit]]:
-        options = {name: value for name, value in self._given_options().items() if name in SEARCH_OPTIONS}
-        options["arm_scores"] = bool(self.sparse_score_key or self.dense_score_key)
+    def _search_embedded(
+        self, queries: Sequence[Query], embeddings: Sequence[Sequence[float] | None]
+    ) -> list[list[Hit]]:
+        options = {**self._asked(), "arm_scores": bool(self.sparse_score_key or self.dense_score_key)}
         return search(self.index, queries, embeddings, self.k, mode=self.mode, options=options)
 
     def _extra_metadata(self, hit: Hit) -> dict[str, Any]:

@@ -2,34 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
 
 from langchain_core.documents import Document  # noqa: TC002 - pydantic reads the annotations
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables.config import get_config_list, run_in_executor
-from pydantic import AfterValidator, ConfigDict, Field, InstanceOf, PrivateAttr, ValidationError, model_validator
+from pydantic import AfterValidator, Field, FiniteFloat, PrivateAttr, ValidationError, field_validator
 
 from rag_bm25.documents.checks import check_chunks, check_distinct
 from rag_bm25.errors import InputError, ParameterError, RagBM25Error
 from rag_bm25.filters import parse_filter
-from rag_bm25.hits.boosts import check_boosts
-from rag_bm25.hits.groups import GroupScore  # noqa: TC001 - pydantic reads the annotations
-from rag_bm25.hits.highlights import Highlighting  # noqa: TC001 - pydantic reads the annotations
-from rag_bm25.hits.options import HIT_OPTIONS, MAX_K, Expansion
+from rag_bm25.hits.options import SearchOptions, read_given
 from rag_bm25.index.async_index import AsyncBM25Index
 from rag_bm25.index.index import BM25Index  # noqa: TC001 - pydantic reads the annotations
 from rag_bm25.index.opening import closed_on_failure
 from rag_bm25.index.owning import IndexOwner
 from rag_bm25.langchain.documents import add_texts, split_documents, to_document
 from rag_bm25.langchain.own_index import OwnIndex
-from rag_bm25.langchain.searching import check_query
-from rag_bm25.query.expansion import QueryExpansion  # noqa: TC001 - pydantic reads the annotations
-from rag_bm25.query.feedback import Feedback  # noqa: TC001 - pydantic reads the annotations
-from rag_bm25.query.min_should_match import check_min_should_match
-from rag_bm25.query.options import QUERY_OPTIONS, check_statistics
-from rag_bm25.query.query import MAX_SLOP
-from rag_bm25.weighting.idf import IdfName  # noqa: TC001 - pydantic reads the annotations
+from rag_bm25.langchain.searching import NO_PLACE, as_query
+from rag_bm25.store.rows import MAX_K
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -43,62 +35,64 @@ if TYPE_CHECKING:
     from rag_bm25.analysis import TextAnalyzer
     from rag_bm25.documents.chunks import Hit
     from rag_bm25.index.config import IndexConfig
-    from rag_bm25.query.diagnosis import Diagnosis
+    from rag_bm25.query.query import Query, QueryLike
 
     Configs: TypeAlias = RunnableConfig | list[RunnableConfig] | None
 
 
-def _checked_by(check: Callable[[Any], object]) -> AfterValidator:
-    def validate(value: Any) -> Any:
-        if value is not None:
-            check(value)
-        return value
-
-    return AfterValidator(validate)
+def _check_filter(given: Any) -> Any:
+    parse_filter(given)
+    return given
 
 
-MetadataFilter: TypeAlias = Annotated[Mapping[Any, Any] | str | None, _checked_by(parse_filter)]
+MetadataFilter: TypeAlias = Annotated[Mapping[Any, Any] | str | None, AfterValidator(_check_filter)]
 
 
 class MilvusBM25Retriever(IndexOwner, BaseRetriever):
     """Find documents by their BM25 score.
 
-    Every option may be given to the constructor, and to ``invoke``, ``ainvoke``, ``batch`` and ``abatch`` for one call.
-    A batch is one call to Milvus.
+    Every parameter may be given to the constructor, and to ``invoke``, ``ainvoke``, ``batch`` and ``abatch`` for one
+    call, and so may the options in `search_kwargs`, by their own names. A query is a text, a mapping of texts to their
+    boosts, or a :class:`~rag_bm25.Query`. A batch is one call to Milvus.
 
     Parameters
     ----------
     index : BM25Index
         Where to search; opened and closed by the caller, or by :meth:`from_texts`, :meth:`from_uri` and :meth:`close`.
-    k, filter, namespace, statistics, idf, epsilon, k3, bigram_weight, word_bigram_weight, latin_weight
+    k, filter, namespace
         As for :meth:`rag_bm25.BM25Index.search`, but `k` is 4 by default, and several namespaces are a list.
-    syntax, must, must_not, phrases, slop, expansion, min_should_match
-        As for :meth:`rag_bm25.BM25Index.search`.
-    feedback, relevant, irrelevant, search_params, rescore
-        As for :meth:`rag_bm25.BM25Index.search`.
-    boosts, rerank, near_duplicates, group_by, group_size, group_score, mmr, candidates, expand, highlight
-        As for :meth:`rag_bm25.BM25Index.search`, see :class:`rag_bm25.hits.options.HitOptions`. With `group_by`, `k` is
-        the number of groups. With `expand`, the text of a document is that of the hit's context; its id and its
-        metadata are those of the hit. :func:`cross_encoder_reranker` makes a `rerank` of LangChain's cross-encoders.
-        With `highlight`, the metadata have the fragments under ``"highlights"``: a list of dicts with the fields of
-        :class:`rag_bm25.Fragment`, whose places are in the text of the document; those of fields by their names under
-        ``"field_highlights"``.
+    search_kwargs : dict
+        Options of the search, see :class:`~rag_bm25.hits.options.SearchOptions`: as values, or as JSON has them,
+        ``{"group": {"key": "source"}}``. With `context`, the text of a document is that of the hit's context; its id
+        and its metadata are those of the hit. With `highlight`, the metadata have the fragments under
+        ``"highlights"``: a list of dicts with the fields of :class:`rag_bm25.Fragment`, whose places are in the text of
+        the document; those of fields by their names under ``"field_highlights"``.
+    syntax : bool
+        Whether to read a text by :meth:`rag_bm25.Query.parse`.
     score_threshold : float, optional
-        Leave out documents with a lower BM25 score. Scores have no common upper bound and depend on the query; for a
-        threshold in 0..1 use :meth:`MilvusBM25VectorStore.as_retriever` with ``similarity_score_threshold``.
+        The option `min_score`, as LangChain names it; of both, the higher one counts. Scores of BM25 have no common
+        upper bound and depend on the query; for a threshold in 0..1 use :meth:`MilvusBM25VectorStore.as_retriever` with
+        ``similarity_score_threshold``.
     score_key : str, optional
         Put the score, boosted or reranked, into the metadata under this key; by default the metadata are exactly as
         ingested.
     group_score_key : str, optional
-        Put the score of the hit's group into the metadata under this key: None without `group_by`.
+        Put the score of the hit's group into the metadata under this key: None without `group`.
     id_key : str, optional
         Put the id into the metadata under this key, for programs that look for it there, such as ``EnsembleRetriever``.
+
+    Raises
+    ------
+    TypeError
+        There is no such parameter or option.
+    ValidationError
+        A value breaks a rule.
 
     Examples
     --------
     ::
 
-        retriever = MilvusBM25Retriever.from_documents(documents, k=5)  # in memory
+        retriever = MilvusBM25Retriever.from_documents(documents, k=5, group=Grouping("source"))  # in memory
         retriever.invoke("sparse vectors", filter={"source": "guide.md"}, score_key="score")
 
     An existing index::
@@ -107,68 +101,34 @@ class MilvusBM25Retriever(IndexOwner, BaseRetriever):
             retriever.invoke("sparse vectors")
     """
 
-    model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
-
     index: BM25Index = Field(repr=False, exclude=True)
     k: int = Field(default=4, ge=1, le=MAX_K)
     filter: MetadataFilter = None
     namespace: str | list[str] | None = ""
-    statistics: Annotated[Any, _checked_by(check_statistics)] = "namespace"
-    idf: IdfName | None = None
-    epsilon: float | None = None
-    k3: float | None = None
-    bigram_weight: float | None = None
-    word_bigram_weight: float | None = None
-    latin_weight: float | None = None
+    search_kwargs: dict[str, Any] = Field(default_factory=dict)
     syntax: bool = False
-    must: list[str] | None = None
-    must_not: list[str] | None = None
-    phrases: list[str] | None = None
-    slop: int | None = Field(default=None, ge=0, le=MAX_SLOP)
-    expansion: InstanceOf[QueryExpansion] | None = None
-    min_should_match: Annotated[int | str | None, _checked_by(check_min_should_match)] = None
-    feedback: Feedback | None = None
-    relevant: list[str] | None = None
-    irrelevant: list[str] | None = None
-    search_params: dict[str, str | bool | int | float] | None = None
-    rescore: bool = False
-    boosts: Annotated[list[Any] | None, _checked_by(check_boosts)] = None
-    rerank: Callable[..., Any] | None = Field(default=None, exclude=True)
-    near_duplicates: float | None = Field(default=None, gt=0, le=1)
-    group_by: str | None = None
-    group_size: int = Field(default=1, ge=1, le=MAX_K)
-    group_score: GroupScore = "max"
-    mmr: float | None = Field(default=None, ge=0, le=1)
-    candidates: int | None = Field(default=None, ge=1, le=MAX_K)
-    expand: Expansion | None = None
-    highlight: bool | InstanceOf[Highlighting] = False
-    score_threshold: float | None = None
+    score_threshold: FiniteFloat | None = None
     score_key: str | None = None
     group_score_key: str | None = None
     id_key: str | None = None
 
+    _options: ClassVar[type] = SearchOptions
     _owns_index: bool = PrivateAttr(default=False)
     _outcome: list[Document] | RagBM25Error | None = PrivateAttr(default=None)  # of the query, known from its batch
 
-    @model_validator(mode="before")
-    @classmethod
-    def _refuse_unknown_options(cls, given: Any) -> Any:
-        unknown = sorted(set(given) - set(cls.model_fields)) if isinstance(given, Mapping) else []
-        if unknown:
-            options = ", ".join(sorted(set(cls.model_fields) - {"index"}))
-            raise ParameterError(f"there is no option {unknown[0]!r}; the options are {options}")
-        return given
+    def __init__(self, **given: Any) -> None:
+        options = {name: given.pop(name) for name in given.keys() - type(self).model_fields.keys()}
+        if options:
+            given["search_kwargs"] = {**given.get("search_kwargs", {}), **options}
+        super().__init__(**given)
 
+    @field_validator("search_kwargs")
     @classmethod
-    def from_index(cls, index: BM25Index, **options: Any) -> Self:
-        """Return a retriever over an index as it is.
-
-        Parameters
-        ----------
-        index, **options
-            As for the constructor.
-        """
-        return cls(index=index, **options)
+    def _read_options(cls, given: dict[str, Any]) -> dict[str, Any]:
+        read = read_given(cls._options, given, cls.model_fields.keys(), NO_PLACE)
+        if fields := sorted(read.keys() & cls.model_fields.keys()):
+            raise ParameterError(f"{fields[0]} is a parameter of its own, not an option in search_kwargs")
+        return read
 
     @classmethod
     def from_documents(cls, documents: Iterable[Document], **options: Any) -> Self:
@@ -242,25 +202,6 @@ class MilvusBM25Retriever(IndexOwner, BaseRetriever):
             add_texts(retriever.index, given, metadatas, ids, **retriever._write_options())
         return retriever
 
-    def why_nothing(self, query: str, **options: Any) -> Diagnosis:
-        """Find out why the retriever, or the lexical search of a hybrid one, returns no documents for a query.
-
-        Parameters
-        ----------
-        query : str
-            The query.
-        **options
-            As for ``invoke``; `score_threshold` is the minimum score.
-
-        Returns
-        -------
-        Diagnosis
-            As from :meth:`rag_bm25.BM25Index.why_nothing`.
-        """
-        asked = self._with_options(options)
-        least, given = asked.score_threshold, asked._lexical_options([query])  # noqa: SLF001 - one of its kind
-        return asked.index.why_nothing(query, asked.k, min_score=least, **given)
-
     def batch(
         self, inputs: list[str], config: Configs = None, *, return_exceptions: bool = False, **kwargs: Any
     ) -> list[list[Document]]:
@@ -319,7 +260,7 @@ class MilvusBM25Retriever(IndexOwner, BaseRetriever):
 
     def _with_options(self, options: Mapping[str, Any]) -> Self:
         """Return a retriever with `options` beside the given ones."""
-        return type(self)(**{**self._given_options(), **options}) if options else self
+        return type(self)(**{**dict(self), **options}) if options else self
 
     def _answer_together(self, queries: Sequence[str], options: Mapping[str, Any]) -> list[list[Document]] | Self:
         """Answer a batch in one call, or return the retriever that answers one by one: each error is a query's own."""
@@ -345,26 +286,23 @@ class MilvusBM25Retriever(IndexOwner, BaseRetriever):
     def _answer(self, queries: Sequence[str]) -> list[list[Document]]:
         return [self._documents(hits) for hits in self._search(queries)]
 
-    def _search(self, queries: Sequence[str]) -> Sequence[Sequence[Hit]]:
-        return self.index.search_batch(queries, self.k, **self._lexical_options(queries))
+    def _search(self, queries: Sequence[QueryLike]) -> Sequence[Sequence[Hit]]:
+        return self.index.search_batch(self._read_queries(queries), self.k, **self._asked())
 
-    async def _asearch(self, queries: Sequence[str]) -> Sequence[Sequence[Hit]]:
-        return await AsyncBM25Index(self.index).search_batch(queries, self.k, **self._lexical_options(queries))
+    async def _asearch(self, queries: Sequence[QueryLike]) -> Sequence[Sequence[Hit]]:
+        return await AsyncBM25Index(self.index).search_batch(self._read_queries(queries), self.k, **self._asked())
 
-    def _lexical_options(self, queries: Sequence[str]) -> dict[str, Any]:
-        """Check the queries, and return the options of their search."""
-        for query in queries:
-            check_query(query, embedded=False)
-        given = {name: value for name, value in self._given_options().items() if name in QUERY_OPTIONS | HIT_OPTIONS}
-        return {**given, "filter": self.filter, "namespace": self.namespace}
+    def _read_queries(self, queries: Sequence[QueryLike]) -> list[Query]:
+        return [as_query(query, syntax=self.syntax) for query in queries]
 
-    def _given_options(self) -> dict[str, Any]:
-        """Return the options that were given; the index's config has the others."""
-        return {name: getattr(self, name) for name in self.model_fields_set}
+    def _asked(self) -> dict[str, Any]:
+        """Return the keywords of the search."""
+        minimums = [self.score_threshold, self.search_kwargs.get("min_score")]
+        least = max((score for score in minimums if score is not None), default=None)
+        return {**self.search_kwargs, "min_score": least, "filter": self.filter, "namespace": self.namespace}
 
     def _documents(self, hits: Sequence[Hit]) -> list[Document]:
-        lowest = self.score_threshold
-        return [to_document(hit, self._extra_metadata(hit)) for hit in hits if lowest is None or hit.score >= lowest]
+        return [to_document(hit, self._extra_metadata(hit)) for hit in hits]
 
     def _extra_metadata(self, hit: Hit) -> dict[str, Any]:
         keyed = {self.score_key: hit.score, self.group_score_key: hit.group_score, self.id_key: hit.id}

@@ -8,31 +8,31 @@ from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 import numpy as np
 
 from rag_bm25.checks import check_choice
+from rag_bm25.definitions import options_of
 from rag_bm25.errors import InputError, ParameterError
 from rag_bm25.filters import conjoin, parse_filter
-from rag_bm25.hits.boosts import check_boosts, largest_factor
-from rag_bm25.hits.options import HIT_OPTIONS
+from rag_bm25.hits.boosts import largest_factor
+from rag_bm25.hits.options import WEIGHING
 from rag_bm25.index.config import require_dense_field
-from rag_bm25.index.searching.fusion import DEFAULT_FUSION, FUSIONS, RRF, Weighted
-from rag_bm25.index.searching.hybrid import HYBRID_KEYWORDS
-from rag_bm25.query.options import QUERY_OPTIONS
+from rag_bm25.index.searching.fusion import DEFAULT_FUSION
+from rag_bm25.index.searching.hybrid import FusionOptions
+from rag_bm25.query.query import Query
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from langchain_core.embeddings import Embeddings
     from numpy.typing import NDArray
 
     from rag_bm25.documents.chunks import Hit
     from rag_bm25.index.index import BM25Index
-    from rag_bm25.index.searching.fusion import Fusion
 
 SearchMode = Literal["hybrid", "sparse", "dense"]
 MODES: tuple[str, ...] = get_args(SearchMode)
 SMALLEST = float(np.finfo(np.float32).tiny)  # divisor in place of 0, the maximum score of a query without a known term
 
-SEARCH_OPTIONS = HYBRID_KEYWORDS | QUERY_OPTIONS | HIT_OPTIONS  # in every mode
-HYBRID_OPTIONS = HYBRID_KEYWORDS - {"filter", "namespace"}  # those that a lexical search does not have
+ONLY_HYBRID = options_of(FusionOptions).keys()
+NO_PLACE = ("arm_scores",)  # options for fields of a hit that a document does not have
 
 
 def as_mode(mode: str | None, embedding: Embeddings | None) -> SearchMode:
@@ -42,38 +42,26 @@ def as_mode(mode: str | None, embedding: Embeddings | None) -> SearchMode:
     return cast("SearchMode", check_choice("mode", mode, MODES))
 
 
-def as_fusion(fusion: Fusion | str | None) -> Fusion:
-    """Return a fusion, which may be given by its name; by default that of `search_hybrid`."""
-    if fusion is None:
-        return DEFAULT_FUSION
-    if isinstance(fusion, RRF | Weighted):
-        return fusion
-    if not isinstance(fusion, str) or fusion not in FUSIONS:
-        raise ParameterError(f"fusion must be RRF(...), Weighted(...), or one of {', '.join(FUSIONS)}, got {fusion!r}")
-    return FUSIONS[fusion]()
-
-
 def check_embedding(index: BM25Index, embedding: Embeddings | None) -> None:
     """Refuse an embedding model for an index without dense vectors."""
     if embedding is not None:
         require_dense_field(index.config, "embedding given", "the index")
 
 
-def check_query(query: object, *, embedded: bool) -> None:
-    """Refuse queries that LangChain's users pass by mistake, or that a model cannot embed; the index refuses others."""
+def as_query(query: Any, *, syntax: bool = False) -> Query:
+    """Make a query of any of its forms; refuse the input of a chain, which LangChain's users pass by mistake."""
     if isinstance(query, Mapping):
         for key, value in query.items():
             if not isinstance(value, int | float):
                 msg = f"a query must be a str, got a mapping with {key!r}: if this is the input of a chain, take the "
                 msg += f"text out of it first, as in itemgetter({key!r}) | retriever"
                 raise InputError(msg)
-    if embedded and not isinstance(query, str):
-        raise InputError(f"a query must be a str to be embedded, got {type(query).__name__}")
+    return Query.of(query, syntax=syntax)
 
 
 def search(
     index: BM25Index,
-    queries: Sequence[str],
+    queries: Sequence[Query],
     embeddings: Sequence[Sequence[float] | None],
     k: int,
     *,
@@ -84,9 +72,6 @@ def search(
 
     Lexical queries are one call to Milvus.
     """
-    if unknown := sorted(set(options) - SEARCH_OPTIONS):
-        msg = f"unexpected keyword argument {unknown[0]!r}; the options are {', '.join(sorted(SEARCH_OPTIONS))}"
-        raise TypeError(msg)
     if mode == "sparse":
         return index.search_batch(queries, k, **_sparse_options(options))
     vectors = [embedding for embedding in embeddings if embedding is not None]
@@ -95,9 +80,8 @@ def search(
     if mode == "dense":
         dense = _dense_options(options)
         return [index.search_dense(vector, k, **dense) for vector in vectors]
-    hybrid = {**options, "fusion": as_fusion(options.get("fusion"))}
     return [
-        list(index.search_hybrid(query, vector, k, **hybrid)) for query, vector in zip(queries, vectors, strict=True)
+        list(index.search_hybrid(query, vector, k, **options)) for query, vector in zip(queries, vectors, strict=True)
     ]
 
 
@@ -107,31 +91,33 @@ def filter_of(arm: SearchMode, options: Mapping[str, Any]) -> Any:
 
 
 def relevance_scores(
-    index: BM25Index, query: str, hits: Sequence[Hit], *, mode: SearchMode, options: Mapping[str, Any]
+    index: BM25Index, query: Query, hits: Sequence[Hit], *, mode: SearchMode, options: Mapping[str, Any]
 ) -> NDArray[np.float64]:
     """Scale the scores of hits to 0..1, as the documentation of MilvusBM25VectorStore says."""
     if options.get("rerank") is not None:
         raise ParameterError("relevance scores need the scores of the search, and rerank replaces them")
     scores = np.array([hit.score for hit in hits], np.float64)
-    scores /= largest_factor(check_boosts(options.get("boosts"))) or 1
+    scores /= largest_factor(options.get("boosts", ())) or 1
     if mode == "sparse":
-        weighing = {name: value for name, value in _sparse_options(options).items() if name not in HIT_OPTIONS}
-        (upper_bound,) = index.max_scores([query], **weighing)
+        (upper_bound,) = index.max_scores([query], **_sparse_options(options))
         shares = scores / max(upper_bound, SMALLEST)
     elif mode == "dense":
         shares = (1 + scores) / 2
     else:
-        shares = scores / as_fusion(options.get("fusion")).upper_bound
+        shares = scores / options.get("fusion", DEFAULT_FUSION).upper_bound
     return np.asarray(np.clip(shares, 0, 1))  # float32 rounds, and another writer may come in between
 
 
 def _sparse_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    lexical = {name: value for name, value in options.items() if name not in HYBRID_OPTIONS}
-    return {**lexical, "filter": filter_of("sparse", options)}
+    return _options_of("sparse", options, ONLY_HYBRID)
 
 
 def _dense_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    params = options.get("dense_search_params")
-    given = {name: value for name, value in options.items() if name == "namespace" or name in HIT_OPTIONS}
-    given["search_params"] = options.get("search_params") if params is None else params
-    return {**given, "filter": filter_of("dense", options)}
+    params = {"search_params": options.get("dense_search_params", options.get("search_params"))}
+    return {**_options_of("dense", options, {*ONLY_HYBRID, *WEIGHING}), **params}
+
+
+def _options_of(arm: SearchMode, options: Mapping[str, Any], without: Collection[str]) -> dict[str, Any]:
+    """Return the options of a search in one arm alone."""
+    own = {name: value for name, value in options.items() if name not in without}
+    return {**own, "filter": filter_of(arm, options)}

@@ -9,13 +9,25 @@ from langchain_core.runnables.config import run_in_executor
 from langchain_core.vectorstores import VectorStore
 
 from rag_bm25.checks import check_parameter, comparable
+from rag_bm25.definitions import options_of
 from rag_bm25.documents.chunks import Hit
 from rag_bm25.hits.diversity import diversify
-from rag_bm25.hits.options import HIT_OPTIONS, MAX_K
+from rag_bm25.hits.options import WEIGHING, SearchOptions, read_given
 from rag_bm25.index.owning import IndexOwner
+from rag_bm25.index.searching.hybrid import HybridOptions
 from rag_bm25.langchain.documents import add_texts, to_document
-from rag_bm25.langchain.searching import as_mode, check_embedding, check_query, filter_of, relevance_scores, search
+from rag_bm25.langchain.searching import (
+    NO_PLACE,
+    as_mode,
+    as_query,
+    check_embedding,
+    filter_of,
+    relevance_scores,
+    search,
+)
 from rag_bm25.langchain.similarity import compare
+from rag_bm25.query.query import Query
+from rag_bm25.store.rows import MAX_K
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -28,16 +40,18 @@ if TYPE_CHECKING:
 
     from rag_bm25.index.index import BM25Index
     from rag_bm25.langchain.searching import SearchMode
+    from rag_bm25.query.query import QueryLike
 
+_OWN = ("mode", "query_embedding", "filter", "namespace")
 # Options that leave out chunks which share a term with the query.
-_LEAVING_OUT = HIT_OPTIONS | {"must", "must_not", "phrases", "slop", "min_should_match", "syntax"}
+_LEAVING_OUT = {*options_of(SearchOptions).keys() - set(WEIGHING), "min_should_match"}
 
 
 @dataclass(frozen=True)
 class _Request:
     """A query, and how to search for it."""
 
-    query: str
+    query: Query
     embedding: Sequence[float] | None  # not used in mode "sparse"
     mode: SearchMode
     options: dict[str, Any]  # of BM25Index.search_hybrid
@@ -50,15 +64,13 @@ class MilvusBM25VectorStore(IndexOwner, VectorStore):
 
     - `mode`: "sparse", "dense" or "hybrid", for this search;
     - `query_embedding`: the dense vector of the query, if it is known already;
-    - the options of :meth:`rag_bm25.BM25Index.search` and :meth:`rag_bm25.BM25Index.search_hybrid`, such as `filter`,
-      `namespace`, `idf`, `group_by` and `expand`. `fusion` may be a name, "rrf" or "weighted". In mode "dense",
-      `search_params` are those of the dense search unless `dense_search_params` are given. With `expand`, the text of a
-      document is that of the hit's context. With `highlight`, which needs another mode than "dense", the metadata have
-      the fragments under ``"highlights"``, as those of :class:`MilvusBM25Retriever`.
+    - `filter`, `namespace`, and the options of :class:`~rag_bm25.hits.options.SearchOptions` and
+      :class:`~rag_bm25.index.searching.hybrid.FusionOptions`, but `arm_scores`, as values or as JSON has them. Their
+      effect on documents is that on those of :class:`MilvusBM25Retriever` and :class:`MilvusHybridRetriever`.
 
-    LangChain describes the methods that are not described here. Documents come by falling score; those of `get_by_ids`,
-    in the order of the ids. A search by a vector has the mode "dense". Asynchronous methods do not block the event
-    loop.
+    A query may also be a mapping or a :class:`~rag_bm25.Query`; the model embeds its text. LangChain describes the
+    methods that are not described here. Documents come by falling score; those of `get_by_ids`, in the order of the
+    ids. A search by a vector has the mode "dense". Asynchronous methods do not block the event loop.
 
     *Scores* are those of the search: BM25, cosine or inner product, or fused. *Relevance scores* are in 0..1, as
     LangChain asks, and in the same order:
@@ -309,23 +321,22 @@ class MilvusBM25VectorStore(IndexOwner, VectorStore):
         options = await self._aembed(query, kwargs)
         return await run_in_executor(None, self._similarity_search_with_relevance_scores, query, k, **options)
 
-    def _request(self, query: str, options: Mapping[str, Any]) -> _Request:
+    def _request(self, query: QueryLike, options: Mapping[str, Any]) -> _Request:
         """Embed the query if its vector is needed and not known yet."""
-        options = {"namespace": self.namespace, **options}
-        mode = as_mode(options.pop("mode", self.mode), self.embedding)
-        embedding = options.pop("query_embedding", None)
-        check_query(query, embedded=mode != "sparse" and embedding is None)
+        given = {"mode": self.mode, "query_embedding": None, "namespace": self.namespace, **options}
+        read = read_given(HybridOptions, given, _OWN, NO_PLACE)
+        mode, embedding = as_mode(read.pop("mode"), self.embedding), read.pop("query_embedding")
+        asked = as_query(query)
         if mode != "sparse" and embedding is None and self.embedding is not None:
-            embedding = self.embedding.embed_query(query)
-        return _Request(query, embedding, mode, options)
+            embedding = self.embedding.embed_query(str(asked))
+        return _Request(asked, embedding, mode, read)
 
-    async def _aembed(self, query: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    async def _aembed(self, query: QueryLike, options: Mapping[str, Any]) -> dict[str, Any]:
         """Add the query's vector to the options if it is needed, by the model's own coroutine."""
         needed = options.get("mode", self.mode) != "sparse" and options.get("query_embedding") is None
         if not needed or self.embedding is None:
             return dict(options)
-        check_query(query, embedded=True)
-        return {**options, "query_embedding": await self.embedding.aembed_query(query)}
+        return {**options, "query_embedding": await self.embedding.aembed_query(str(as_query(query)))}
 
     def _search(self, request: _Request, k: int) -> list[Hit]:
         mode, options = request.mode, request.options
@@ -335,13 +346,14 @@ class MilvusBM25VectorStore(IndexOwner, VectorStore):
         return hits
 
     def _padding(self, request: _Request, hits: Sequence[Hit], wanted: int) -> Iterator[Hit]:
-        """Yield chunks that share no term with the query, at score 0."""
-        if wanted <= 0:
-            return
+        """Yield chunks that share no term with the query, at score 0, unless that is below the minimum."""
         options = request.options
-        if options.keys() & _LEAVING_OUT:
+        if wanted <= 0 or options.get("min_score", 0) > 0:
+            return
+        if options.keys() & _LEAVING_OUT or request.query.has_conditions:
             others_left = {name: value for name, value in options.items() if name not in _LEAVING_OUT}
-            (hits,) = search(self.index, [request.query], [None], MAX_K, mode="sparse", options=others_left)
+            every = Query(request.query.parts)
+            (hits,) = search(self.index, [every], [None], MAX_K, mode="sparse", options=others_left)
         found = {(hit.namespace, hit.id) for hit in hits}
         chunks = self.index.chunks(filter=filter_of("sparse", options), namespace=options["namespace"])
         others = (chunk for chunk in chunks if (chunk.namespace, chunk.id) not in found)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from rag_bm25.checks import require_extra
-from rag_bm25.hits.options import split_options
+from rag_bm25.hits.options import SearchOptions, read_given
 from rag_bm25.index.arguments import check_k, check_namespaces
 from rag_bm25.index.async_index import AsyncBM25Index
 from rag_bm25.index.config import require_dense_field
 from rag_bm25.index.owning import IndexOwner
-from rag_bm25.index.searching.hybrid import HYBRID_KEYWORDS
+from rag_bm25.index.searching.hybrid import HybridOptions
 from rag_bm25.llama_index.filters import to_filter
+from rag_bm25.query.query import Query
 
 with require_extra('this needs llama-index-core: pip install "rag-bm25[llama-index]"'):
     from llama_index.core.constants import DEFAULT_SIMILARITY_TOP_K
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
 class MilvusBM25Retriever(IndexOwner, BaseRetriever):  # type: ignore[misc, unused-ignore]
     """Find nodes by their BM25 score, or by words and meaning together.
 
-    A node has the id, the text and the metadata of its chunk; with `expand`, the text of the hit's context. Its place
+    A node has the id, the text and the metadata of its chunk; with `context`, the text of the hit's context. Its place
     in the document is set if the metadata has it, as ingestion stores it. `aretrieve` does not block the event loop.
 
     Parameters
@@ -46,16 +48,18 @@ class MilvusBM25Retriever(IndexOwner, BaseRetriever):  # type: ignore[misc, unus
     similarity_top_k : int
         Maximum number of nodes, in 1..16384.
     filters : MetadataFilters, mapping or str, optional
-        LlamaIndex's filters, see :func:`to_filter`, or those of :meth:`rag_bm25.BM25Index.search`.
+        LlamaIndex's filters, or those of :meth:`rag_bm25.BM25Index.search`.
     namespace : str, sequence of str or None
         Namespaces to search; None for all. LlamaIndex drops all nodes of one id but the first, so ids should differ.
     embed_model : BaseEmbedding, optional
         Search the dense vectors, too: the index must have been created with the dimension of the model.
+    syntax : bool
+        Whether to read the text of a query by :meth:`rag_bm25.Query.parse`; the model embeds it without its operators.
     callback_manager, verbose
         As for LlamaIndex's ``BaseRetriever``.
     **options
-        Those of :meth:`rag_bm25.BM25Index.search`; with `embed_model`, those of
-        :meth:`rag_bm25.BM25Index.search_hybrid`.
+        Those of :class:`~rag_bm25.hits.options.SearchOptions`; with `embed_model`, those of
+        :class:`~rag_bm25.index.searching.hybrid.FusionOptions`, too, but `arm_scores`. As values, or as JSON has them.
 
     Raises
     ------
@@ -84,6 +88,7 @@ class MilvusBM25Retriever(IndexOwner, BaseRetriever):  # type: ignore[misc, unus
         filters: MetadataFilters | FilterLike | Filter = None,
         namespace: Namespaces = "",
         embed_model: BaseEmbedding | None = None,
+        syntax: bool = False,
         callback_manager: CallbackManager | None = None,
         verbose: bool = False,
         **options: Any,
@@ -93,15 +98,16 @@ class MilvusBM25Retriever(IndexOwner, BaseRetriever):  # type: ignore[misc, unus
         check_k(similarity_top_k, "similarity_top_k")
         check_namespaces(namespace)
         to_filter(filters)
-        hybrid = frozenset() if embed_model is None else HYBRID_KEYWORDS
-        split_options({name: value for name, value in options.items() if name not in hybrid})
+        own = SearchOptions if embed_model is None else HybridOptions
+        read = read_given(own, options, without=("arm_scores",))  # which a node has no place for
         super().__init__(callback_manager=callback_manager, verbose=verbose)
         self.index = index
         self.similarity_top_k = similarity_top_k
         self.filters = filters
         self.namespace = namespace
         self.embed_model = embed_model
-        self.options = options
+        self.syntax = syntax
+        self.options = read
 
     @classmethod
     def from_nodes(cls, nodes: Sequence[BaseNode], *, index: BM25Index, **options: Any) -> Self:
@@ -127,26 +133,34 @@ class MilvusBM25Retriever(IndexOwner, BaseRetriever):  # type: ignore[misc, unus
         return retriever
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        query, asked = query_bundle.query_str, self._asked()
+        query, asked = self._read_query(query_bundle), self._asked()
         if self.embed_model is None:
             return _to_nodes(self.index.search(query, **asked))
         vector = query_bundle.embedding
         if vector is None:
-            vector = self.embed_model.get_agg_embedding_from_queries(query_bundle.embedding_strs)
+            vector = self.embed_model.get_agg_embedding_from_queries(_texts_to_embed(query_bundle, query))
         return _to_nodes(self.index.search_hybrid(query, vector, **asked))
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        query, asked = query_bundle.query_str, self._asked()
+        query, asked = self._read_query(query_bundle), self._asked()
         if self.embed_model is None:
             return _to_nodes(await AsyncBM25Index(self.index).search(query, **asked))
         vector = query_bundle.embedding
         if vector is None:
-            vector = await self.embed_model.aget_agg_embedding_from_queries(query_bundle.embedding_strs)
+            vector = await self.embed_model.aget_agg_embedding_from_queries(_texts_to_embed(query_bundle, query))
         return _to_nodes(await AsyncBM25Index(self.index).search_hybrid(query, vector, **asked))
+
+    def _read_query(self, query_bundle: QueryBundle) -> Query:
+        return Query.of(query_bundle.query_str, syntax=self.syntax)
 
     def _asked(self) -> dict[str, Any]:
         asked = {"k": self.similarity_top_k, "filter": to_filter(self.filters), "namespace": self.namespace}
         return {**self.options, **asked}
+
+
+def _texts_to_embed(query_bundle: QueryBundle, query: Query) -> list[str]:
+    texts: list[str] = replace(query_bundle, query_str=str(query)).embedding_strs
+    return texts
 
 
 def _to_nodes(hits: Sequence[Hit]) -> list[NodeWithScore]:

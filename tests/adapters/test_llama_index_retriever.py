@@ -14,8 +14,22 @@ from support import engines
 from support.langchain_models import DIM, vector_of
 from support.reference import split
 
-from rag_bm25 import BM25Index, FilterError, IndexConfig, InputError, MissingExtraError, ParameterError, StoreError
+from rag_bm25 import (
+    BM25Index,
+    FilterError,
+    Grouping,
+    IndexConfig,
+    InputError,
+    MissingExtraError,
+    ParameterError,
+    Query,
+    QueryWeighting,
+    StoreError,
+)
+from rag_bm25.definitions import options_of
+from rag_bm25.hits.options import SearchOptions
 from rag_bm25.index.searching.fusion import Weighted
+from rag_bm25.index.searching.hybrid import HybridOptions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -104,14 +118,39 @@ class TestRetriever:
         assert filled.get(["a"])[0].metadata["page"] == 1
 
     def test_options_reach_the_search(self, llama: Any, filled: BM25Index) -> None:
-        options: dict[str, Any] = {"idf": "plain", "must_not": ["bead"]}
+        options: dict[str, Any] = {"weighting": QueryWeighting(idf="plain"), "min_should_match": 2}
         retriever = llama.MilvusBM25Retriever(filled, similarity_top_k=9, **options)
         assert found(retriever.retrieve("fade gag")) == scores(filled.search("fade gag", 9, **options))
+
+    def test_options_are_those_of_the_definitions(self, llama: Any, dense: BM25Index, model: Any) -> None:
+        exceptions = {"arm_scores"}  # a node has no place for them
+        for options, cls in ({}, SearchOptions), ({"embed_model": model}, HybridOptions):
+            known = options_of(cls).keys() - exceptions
+            llama.MilvusBM25Retriever(dense, **dict.fromkeys(known), **options)
+            for name in options_of(HybridOptions).keys() - known:
+                with pytest.raises(TypeError, match=f"unexpected keyword argument '{name}'"):
+                    llama.MilvusBM25Retriever(dense, **{name: None}, **options)
+
+    def test_options_may_come_from_json(self, llama: Any, filled: BM25Index) -> None:
+        group: dict[str, Any] = {"key": "page", "size": 2}
+        retriever = llama.MilvusBM25Retriever(filled, similarity_top_k=1, group=group)
+        assert found(retriever.retrieve("fade gag")) == scores(filled.search("fade gag", 1, group=Grouping("page", 2)))
+
+    @pytest.mark.parametrize("way", ["retrieve", "aretrieve"])
+    def test_a_text_may_have_operators(self, llama: Any, dense: BM25Index, model: Any, way: str) -> None:
+        text, query = "fade -bead", Query("fade", must_not=["bead"])
+        for options, hits in (
+            ({}, dense.search(query, 4)),
+            ({"embed_model": model}, dense.search_hybrid(query, vector_of("fade"), 4)),
+        ):
+            made = llama.MilvusBM25Retriever(dense, similarity_top_k=4, syntax=True, **options)
+            answer = getattr(made, way)(text)
+            assert found(asyncio.run(answer) if way == "aretrieve" else answer) == scores(hits)
 
     def test_a_context_is_the_text_of_its_node(self, llama: Any, index: BM25Index) -> None:
         places = [{"source": "s", "chunk": n, "start_index": 5 * n, "end_index": 5 * n + 4} for n in range(3)]
         index.add(["fade", "bead", "gagg"], metadatas=places)
-        (node,) = llama.MilvusBM25Retriever(index, expand="document").retrieve("bead")
+        (node,) = llama.MilvusBM25Retriever(index, context="document").retrieve("bead")
         assert node.text.split() == ["fade", "bead", "gagg"]
         assert node.node.start_char_idx is None
 
@@ -185,6 +224,7 @@ class TestRetriever:
             ({"filters": {"page": {"$above": 1}}}, FilterError, "unknown operator"),
             ({"top_k": 3}, TypeError, "unexpected keyword argument 'top_k'"),
             ({"fusion": None}, TypeError, "unexpected keyword argument 'fusion'"),
+            ({"group": {"key": ""}}, ParameterError, "group.key must be a str that is not empty"),
             ({"embed_model": object()}, InputError, "the index has no dense vectors"),
         ],
     )
@@ -256,13 +296,15 @@ class TestFilters:
             (("tags", "all", "x"), "'all' at 'tags' needs a non-empty list of values"),
         ],
     )
-    def test_what_milvus_cannot_evaluate_is_refused(self, llama: Any, condition: Any, message: str) -> None:
+    def test_what_milvus_cannot_evaluate_is_refused(
+        self, llama: Any, index: BM25Index, condition: Any, message: str
+    ) -> None:
         with pytest.raises(FilterError, match=message):
-            llama.to_filter(self.make(condition))
+            llama.MilvusBM25Retriever(index, filters=self.make(condition))
 
-    def test_several_filters_cannot_be_negated_together(self, llama: Any) -> None:
+    def test_several_filters_cannot_be_negated_together(self, llama: Any, index: BM25Index) -> None:
         with pytest.raises(FilterError, match="the condition 'not' needs one filter, got 2"):
-            llama.to_filter(self.make(("page", "==", 1), ("page", "==", 2), condition="not"))
+            llama.MilvusBM25Retriever(index, filters=self.make(("page", "==", 1), ("page", "==", 2), condition="not"))
 
 
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

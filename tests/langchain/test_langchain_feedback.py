@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
-from pydantic import ValidationError
 from support.memory_store import MemoryStore
 
-from rag_bm25 import BIM, RM3, BM25Index, Rocchio
-from rag_bm25.langchain import MilvusBM25Retriever
-
-if TYPE_CHECKING:
-    from langchain_core.documents import Document
-
-    from rag_bm25.query.feedback import Feedback
+from rag_bm25 import RM3, RSJ, BM25Index, Rocchio
 
 TEXTS = {
     "1": "解除劳动合同，用人单位应当支付经济补偿。",
@@ -25,14 +17,14 @@ TEXTS = {
     "5": "年限不满一年的，按一年计算。",
     "6": "The weather is fine.",
 }
-EVERY_TERM = {"min_df": 1, "max_df": 1.0}
+EVERY_TERM: dict[str, Any] = {"min_df": 1, "max_df": 1.0}
 OPTIONS: list[dict[str, Any]] = [
     {"feedback": RM3(**EVERY_TERM)},
     {"feedback": Rocchio(fb_docs=1, **EVERY_TERM)},
-    {"relevant": ["2"]},
-    {"relevant": ["2", "4"], "irrelevant": ["5"], "feedback": Rocchio(gamma=0.5, **EVERY_TERM)},
-    {"relevant": ["2"], "feedback": BIM(fb_terms=0)},
-    {"relevant": ["2", "4"], "feedback": BIM(**EVERY_TERM)},
+    {"feedback": Rocchio(["2"])},
+    {"feedback": Rocchio(["2", "4"], ["5"], gamma=0.5, **EVERY_TERM)},
+    {"feedback": RSJ(["2"], fb_terms=0)},
+    {"feedback": RSJ(["2", "4"], **EVERY_TERM)},
 ]
 
 
@@ -55,25 +47,4 @@ def test_every_engine_learns_the_same(filled: BM25Index, options: dict[str, Any]
 
 def test_feedback_finds_what_the_query_does_not_say(filled: BM25Index) -> None:
     assert "5" not in {hit.id for hit in filled.search("解除劳动合同")}
-    assert "5" in {hit.id for hit in filled.search("解除劳动合同", relevant=["2"], feedback=Rocchio(**EVERY_TERM))}
-
-
-@pytest.mark.parametrize("options", OPTIONS, ids=str)
-def test_retriever_takes_feedback_when_made_and_when_called(filled: BM25Index, options: dict[str, Any]) -> None:
-    expected = [hit.id for hit in filled.search("解除劳动合同", 4, **options)]
-    made = MilvusBM25Retriever.from_index(filled, **options)
-    plain = MilvusBM25Retriever.from_index(filled)
-    assert ids(made.invoke("解除劳动合同")) == expected
-    assert ids(plain.invoke("解除劳动合同", **options)) == expected
-    assert ids(asyncio.run(plain.ainvoke("解除劳动合同", **options))) == expected
-    assert [ids(found) for found in plain.batch(["解除劳动合同"] * 2, **options)] == [expected] * 2
-
-
-@pytest.mark.parametrize("feedback", ["rm3", 1, [RM3()]])
-def test_retriever_refuses_what_is_no_feedback(filled: BM25Index, feedback: Feedback) -> None:
-    with pytest.raises(ValidationError, match="feedback"):
-        MilvusBM25Retriever.from_index(filled, feedback=feedback)
-
-
-def ids(documents: list[Document]) -> list[str | None]:
-    return [document.id for document in documents]
+    assert "5" in {hit.id for hit in filled.search("解除劳动合同", feedback=Rocchio(["2"], **EVERY_TERM))}

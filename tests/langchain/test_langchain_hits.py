@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from support.langchain_models import Letters, vector_of
 
-from rag_bm25 import BM25Index, FieldWeight, Highlighting, IndexConfig, ParameterError, ValueBoost
+from rag_bm25 import BM25Index, FieldWeight, Grouping, Highlighting, IndexConfig, ParameterError, ValueBoost
 from rag_bm25.langchain import (
     MilvusBM25Retriever,
     MilvusBM25VectorStore,
@@ -39,21 +39,24 @@ def index(dense_engine_index: BM25Index) -> BM25Index:
 def test_every_mode_groups_by_source(index: BM25Index) -> None:
     store = MilvusBM25VectorStore(index, embedding=Letters())
     for mode in ("sparse", "dense", "hybrid"):
-        retriever = MilvusHybridRetriever(index=index, embedding=Letters(), mode=mode, k=3, group_by="source")
-        for found in (retriever.invoke("fade"), store.similarity_search("fade", 3, mode=mode, group_by="source")):
+        retriever = MilvusHybridRetriever(index=index, embedding=Letters(), mode=mode, k=3, group=Grouping("source"))
+        for found in (
+            retriever.invoke("fade"),
+            store.similarity_search("fade", 3, mode=mode, group=Grouping("source")),
+        ):
             assert sorted(document.metadata["source"] for document in found) == ["a", "b", "c"], mode
-    plain = MilvusBM25Retriever(index=index, k=1, group_by="source", group_size=2)
+    plain = MilvusBM25Retriever(index=index, k=1, group=Grouping("source", 2))
     assert {document.metadata["source"] for document in plain.invoke("fade")} == {"a"}
     assert len(plain.batch(["fade", "gag"])[0]) == 2
 
 
 def test_scores_are_put_under_keys(index: BM25Index) -> None:
     keys = {"score_key": "score", "group_score_key": "group"}
-    retriever = MilvusBM25Retriever(index=index, k=2, group_by="source", group_score="sum", **keys)
+    retriever = MilvusBM25Retriever(index=index, k=2, group=Grouping("source", score="sum"), **keys)
     best = retriever.invoke("fade")[0].metadata
     assert best["source"] == "a"
     assert best["group"] > best["score"] > 0
-    assert retriever.invoke("fade", group_by=None, group_score="max")[0].metadata["group"] is None
+    assert retriever.invoke("fade", group=None)[0].metadata["group"] is None
 
 
 def test_a_cross_encoder_reranks(index: BM25Index) -> None:
@@ -68,9 +71,9 @@ def test_a_cross_encoder_reranks(index: BM25Index) -> None:
 
 
 def test_a_context_is_the_text_of_the_document(index: BM25Index) -> None:
-    (found,) = MilvusBM25Retriever(index=index, k=1, expand="document").invoke("fade bead cab")
+    (found,) = MilvusBM25Retriever(index=index, k=1, context="document").invoke("fade bead cab")
     assert (found.id, found.page_content) == ("c#0", "fade bead cab")
-    (found,) = MilvusBM25VectorStore(index).similarity_search("fade fade", 1, expand="neighbors")
+    (found,) = MilvusBM25VectorStore(index).similarity_search("fade fade", 1, context="neighbors")
     assert (found.id, found.page_content) == ("a#1", "fade bead\nfade fade\nfade")
 
 
@@ -94,39 +97,6 @@ def test_what_a_dense_search_cannot_follow_is_refused(index: BM25Index) -> None:
             store.similarity_search("fade", **options)
 
 
-@pytest.mark.parametrize(
-    "wrong", [{"group_size": 0}, {"expand": "all"}, {"boosts": ["date"]}, {"near_duplicates": 2}, {"rerank": "model"}]
-)
-def test_wrong_options_are_refused_at_once(index: BM25Index, wrong: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=next(iter(wrong))):
-        MilvusBM25Retriever(index=index, **wrong)
-
-
-def test_conditions_are_options_of_every_class(index: BM25Index) -> None:
-    store = MilvusBM25VectorStore(index, embedding=Letters())
-    hybrid = MilvusHybridRetriever(index=index, embedding=Letters(), must=["fade"], phrases=["bead fade"], slop=1)
-    assert hybrid.invoke("fade") == []
-    assert {document.id for document in hybrid.invoke("fade", phrases=["fade cab"])} == {"c#0"}
-    plain = MilvusBM25Retriever(index=index, must_not=["bead", "gag"])
-    assert {document.id for document in plain.invoke("fade")} == {"a#1", "a#2"}
-    assert {document.id for document in plain.invoke("fade +gag", syntax=True, must_not=None)} == {"b#0"}
-    assert {document.id for document in store.similarity_search("fade", phrases=["fade bead"])} == {"a#0", "c#0"}
-    with pytest.raises(ValueError, match="slop\n  Input should be greater than or equal to 0"):
-        plain.invoke("fade", slop=-1)
-
-
-def test_retrievers_say_why_they_return_nothing(index: BM25Index) -> None:
-    for retriever in (
-        MilvusBM25Retriever(index=index, filter={"source": "x"}),
-        MilvusHybridRetriever(index=index, embedding=Letters(), filter={"source": "x"}),
-    ):
-        assert [reason.code for reason in retriever.why_nothing("fade").reasons] == ["filter"]
-        assert retriever.why_nothing("fade", filter={"source": "b"}, k=1).reasons == ()
-        assert [reason.code for reason in retriever.why_nothing("jig", filter=None).reasons] == ["unknown_words"]
-        high = retriever.why_nothing("fade", filter=None, score_threshold=99.0)
-        assert [reason.code for reason in high.reasons] == ["min_score"]
-
-
 def test_highlights_are_in_the_metadata(index: BM25Index) -> None:
     store = MilvusBM25VectorStore(index, embedding=Letters(), mode="sparse")
     hybrid = MilvusHybridRetriever(index=index, embedding=Letters(), k=1, highlight=True)
@@ -142,7 +112,7 @@ def test_highlights_are_in_the_metadata(index: BM25Index) -> None:
 
 
 def test_marks_are_places_of_the_text_of_the_document(index: BM25Index) -> None:
-    retriever = MilvusBM25Retriever(index=index, k=1, highlight=True, expand="document")
+    retriever = MilvusBM25Retriever(index=index, k=1, highlight=True, context="document")
     (found,) = retriever.invoke("bead", filter={"source": "a"})
     (fragment,) = found.metadata["highlights"]
     assert [found.page_content[start:end] for start, end in fragment["marks"]] == ["bead"]

@@ -152,7 +152,7 @@ class TestMistakes:
             ({"k": 0}, ValidationError, "greater than or equal to 1"),
             ({"ids": ["a"]}, InputError, "ids and texts must have the same length, got 1 and 4"),
             ({"metadatas": [{}]}, InputError, "metadatas and texts must have the same length, got 1 and 4"),
-            ({"bm25_variant": "plus"}, ValidationError, "there is no option 'bm25_variant'"),
+            ({"bm25_variant": "plus"}, TypeError, "unexpected keyword argument 'bm25_variant'"),
             ({"bm25_params": {"k": 2}}, TypeError, "unexpected keyword argument 'k'"),
             ({"bm25_params": {"k1": -1}}, ParameterError, "k1 must be"),
             ({"preprocess_func": "split"}, ParameterError, "preprocess_func must be a callable or None"),
@@ -239,7 +239,7 @@ class TestAPath:
         config = IndexConfig(chunk_size=9, analyzer=fail_at_cherries)
         with pytest.raises(RuntimeError, match="no cherries"):
             MilvusBM25Retriever.from_texts(TEXTS, uri=uri, config=config)
-        with pytest.raises(ValidationError, match="there is no option 'top_k'"):
+        with pytest.raises(TypeError, match="unexpected keyword argument 'top_k'"):
             MilvusBM25Retriever.from_texts(["fig"], uri=uri, config=config, top_k=3)
         with MilvusBM25Retriever.from_texts(["fig"], uri=uri, preprocess_func=split) as retriever:
             assert texts_of(retriever.invoke("fig")) == ["fig"]

@@ -9,7 +9,7 @@ from langchain_core.documents import Document
 from pydantic import ValidationError
 from support.memory_store import MemoryStore
 
-from rag_bm25 import BM25Index, InputError, QueryExpansion, StoreError, Synonyms
+from rag_bm25 import BM25Index, InputError, StoreError
 from rag_bm25.langchain import MilvusBM25Retriever
 
 if TYPE_CHECKING:
@@ -100,9 +100,6 @@ class TestOptions:
             ({"namespace": ["", "other"], "k": 9}, ["b", "a", "z", "d"]),
             ({"score_threshold": 0.03}, ["b"]),
             ({"score_threshold": 99}, []),
-            ({"expansion": QueryExpansion(Synonyms.of({"apple": ["cherry"]})), "k": 9}, ["b", "a", "c", "d"]),
-            ({"syntax": True}, ["b", "a", "d"]),
-            ({"min_should_match": "100%"}, ["b", "a", "d"]),
         ],
         ids=str,
     )
@@ -110,25 +107,13 @@ class TestOptions:
         self, retriever: MilvusBM25Retriever, index: BM25Index, options: dict[str, Any], found: list[str]
     ) -> None:
         index.add(["apple fig fig"], ids=["z"], namespace="other")
-        made = MilvusBM25Retriever.from_index(index, **options)
+        made = MilvusBM25Retriever(index=index, **options)
         assert set(ids(made.invoke("apple"))) == set(found)
         assert ids(retriever.invoke("apple", **options)) == ids(made.invoke("apple"))
         assert ids(asyncio.run(retriever.ainvoke("apple", **options))) == ids(made.invoke("apple"))
         assert [ids(documents) for documents in retriever.batch(["apple"] * 2, **options)] == [
             ids(made.invoke("apple"))
         ] * 2
-
-    def test_weigh_the_query(self, retriever: MilvusBM25Retriever, index: BM25Index) -> None:
-        weighing = {"idf": "lucene", "epsilon": 0.5, "k3": 1.0, "statistics": "all"}
-        found = retriever.invoke("apple apple", score_key="score", **weighing)
-        assert [document.metadata["score"] for document in found] == [
-            hit.score for hit in index.search("apple apple", **weighing)
-        ]
-
-    def test_read_syntax_and_count_words(self, retriever: MilvusBM25Retriever) -> None:
-        assert ids(retriever.invoke("ban* cherry^9", syntax=True, idf="lucene")) == ["c", "d", "a"]
-        assert ids(retriever.invoke("apple cherry", min_should_match=2)) == ["d"]
-        assert ids(retriever.batch(["cherry^9 apple"], syntax=True, min_should_match=-1, k=1, idf="lucene")[0]) == ["c"]
 
     def test_of_a_call_hold_for_that_call(self, retriever: MilvusBM25Retriever) -> None:
         retriever.invoke("apple", k=1)
@@ -138,22 +123,15 @@ class TestOptions:
         made = MilvusBM25Retriever.from_documents(DOCUMENTS, index=index, filter={"page": 1})
         assert len(made.invoke("apple", filter=None)) == 3
 
-    @pytest.mark.parametrize(
-        "wrong",
-        [
-            *({"k": 0}, {"k": 16385}, {"top_k": 3}, {"filter": {"page": {"$near": 3}}}, {"idf": "bm42"}),
-            *({"min_should_match": "most"}, {"expansion": {"fuzzy": None}}),
-        ],
-        ids=str,
-    )
+    @pytest.mark.parametrize("wrong", [{"k": 0}, {"k": 16385}, {"filter": {"page": {"$near": 3}}}], ids=str)
     def test_that_are_wrong_are_refused_at_once(self, retriever: MilvusBM25Retriever, wrong: dict[str, Any]) -> None:
         with pytest.raises(ValidationError):
-            MilvusBM25Retriever.from_index(retriever.index, **wrong)
+            MilvusBM25Retriever(index=retriever.index, **wrong)
         with pytest.raises(ValidationError):
             retriever.invoke("apple", **wrong)
 
     def test_that_are_wrong_write_nothing(self, index: BM25Index) -> None:
-        with pytest.raises(ValidationError):
+        with pytest.raises(TypeError, match="argument 'top_k'; k is the number of hits; the options are"):
             MilvusBM25Retriever.from_documents(DOCUMENTS, index=index, top_k=3)
         assert index.stats().num_chunks == 0
 
@@ -262,7 +240,7 @@ def test_read_only_follows_another_process(config: IndexConfig) -> None:
     store = MemoryStore(exclusive=False)
     writing = BM25Index.from_store(store, config=config)
     reading = BM25Index.from_store(store.reopen(), config=config, read_only=True, refresh_interval=0)
-    retriever = MilvusBM25Retriever.from_index(reading)
+    retriever = MilvusBM25Retriever(index=reading)
     assert retriever.invoke("apple") == []
     writing.add(["apple pie"], ids=["a"])
     assert ids(retriever.invoke("apple")) == ["a"]

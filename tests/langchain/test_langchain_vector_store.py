@@ -16,7 +16,20 @@ from support.memory_store import MemoryStore
 from support.reference import split
 from support.strategies import corpora, texts
 
-from rag_bm25 import RM3, RRF, BM25Index, FieldWeight, IndexConfig, InputError, ParameterError, Weighted
+from rag_bm25 import (
+    RM3,
+    RRF,
+    BM25Index,
+    FieldWeight,
+    Grouping,
+    IndexConfig,
+    InputError,
+    ParameterError,
+    Query,
+    QueryWeighting,
+    ValueBoost,
+    Weighted,
+)
 from rag_bm25.hits.diversity import diversify
 from rag_bm25.langchain import MilvusBM25VectorStore
 from rag_bm25.weighting.formulas import WEIGHTING_NAMES, WEIGHTINGS
@@ -32,6 +45,8 @@ TEXTS = {
     "e": "grape",
     "f": "cherry",
 }
+LUCENE = QueryWeighting(idf="lucene")
+HIDING = [ValueBoost("n", {0: 0.0})]  # leaves out a chunk with both words
 BOUNDED = [name for name in WEIGHTING_NAMES if WEIGHTINGS[name].bounds(1.5, 1.0)[1] < math.inf]
 
 
@@ -115,7 +130,7 @@ class TestScores:
         assert relevance == pytest.approx(3 / (3 + 1.5 * (0.25 + 0.75 * 3 / 4)))
 
     def test_of_relevance_weigh_as_the_search_does(self, vectorstore: MilvusBM25VectorStore) -> None:
-        options: dict[str, Any] = {"idf": "lucene", "k3": 0.5, "filter": {"n": 3}}
+        options: dict[str, Any] = {"weighting": QueryWeighting(idf="lucene", k3=0.5), "filter": {"n": 3}}
         (_, plain), *_ = vectorstore.similarity_search_with_relevance_scores("fig")
         (_, other), *_ = vectorstore.similarity_search_with_relevance_scores("fig fig", **options)
         assert other == pytest.approx(plain)
@@ -155,12 +170,12 @@ class TestScores:
     def test_of_relevance_belong_to_the_query_that_feedback_made(
         self, vectorstore: MilvusBM25VectorStore, narrowing: dict[str, Any]
     ) -> None:
-        query, feedback = "apple cherry", RM3(fb_docs=9, min_df=1, max_df=1.0)
+        query, every = "apple cherry", {"min_df": 1, "max_df": 1.0}
         ((document, relevance),) = vectorstore.similarity_search_with_relevance_scores(
-            query, feedback=feedback, **narrowing
+            query, feedback=RM3(fb_docs=9, **every), **narrowing
         )
         # Both narrow the first search to "c", from which the query learns; "c" marked as relevant is the same.
-        marked = {"feedback": feedback, "relevant": ["c"]}
+        marked: dict[str, Any] = {"feedback": RM3(relevant=["c"], fb_docs=9, **every)}
         hits = {hit.id: hit.score for hit in vectorstore.index.search(query, **marked)}
         (learnt,) = vectorstore.index.encode_queries([query], **marked)
         assert document.id == "c"
@@ -193,8 +208,8 @@ class TestScores:
 class TestMaximalMarginalRelevance:
     def test_prefers_what_is_not_there_yet(self, vectorstore: MilvusBM25VectorStore) -> None:
         query = "apple banana"
-        assert ids(vectorstore.similarity_search(query, k=2, idf="lucene")) == ["a", "b"]
-        assert ids(vectorstore.max_marginal_relevance_search(query, k=2, idf="lucene")) == ["a", "c"]
+        assert ids(vectorstore.similarity_search(query, k=2, weighting=LUCENE)) == ["a", "b"]
+        assert ids(vectorstore.max_marginal_relevance_search(query, k=2, weighting=LUCENE)) == ["a", "c"]
 
     def test_ranks_by_the_score_alone_at_lambda_1(self, vectorstore: MilvusBM25VectorStore) -> None:
         query = "apple banana"
@@ -219,7 +234,7 @@ class TestMaximalMarginalRelevance:
             index=BM25Index.from_store(MemoryStore(), config=config),
         )
         # By their texts alone, "b" and "c" would be the same, and "b" would be taken as the first of equals.
-        assert ids(store.max_marginal_relevance_search("apple", k=2, idf="lucene")) == ["a", "c"]
+        assert ids(store.max_marginal_relevance_search("apple", k=2, weighting=LUCENE)) == ["a", "c"]
 
     def test_of_an_unknown_query_is_empty(self, vectorstore: MilvusBM25VectorStore) -> None:
         assert vectorstore.max_marginal_relevance_search("nothing") == []
@@ -248,7 +263,8 @@ class TestRetriever:
         self, vectorstore: MilvusBM25VectorStore, search_type: str, options: dict[str, Any]
     ) -> None:
         retriever = vectorstore.as_retriever(
-            search_type=search_type, search_kwargs={"k": 2, "filter": {"n": {"$gt": 0}}, "idf": "lucene", **options}
+            search_type=search_type,
+            search_kwargs={"k": 2, "filter": {"n": {"$gt": 0}}, "weighting": {"idf": "lucene"}, **options},
         )
         found = retriever.invoke("apple banana grape")
         assert ids(found)[0] == "b"
@@ -270,16 +286,23 @@ class TestPadding:
         padded = MilvusBM25VectorStore(index, pad_results=True)
         assert sorted(map(str, ids(padded.similarity_search("fig", k=9, filter={"n": {"$gte": 3}})))) == ["d", "e", "f"]
 
-    @pytest.mark.parametrize("options", [{"must_not": ["banana"]}, {"group_by": "n"}, {"phrases": ["banana apple"]}])
+    @pytest.mark.parametrize("options", [{}, {"group": Grouping("n")}, {"min_should_match": 2}, {"boosts": HIDING}])
+    @pytest.mark.parametrize("conditions", [{}, {"must_not": ["banana"]}, {"phrases": ["banana apple"]}])
     def test_shares_no_term_with_the_query_whatever_leaves_chunks_out(
-        self, vectorstore: MilvusBM25VectorStore, index: BM25Index, options: dict[str, Any]
+        self, vectorstore: MilvusBM25VectorStore, index: BM25Index, options: dict[str, Any], conditions: dict[str, Any]
     ) -> None:
         padded = MilvusBM25VectorStore(index, pad_results=True)
+        query: Any = Query("apple banana", **conditions)
         every = {hit.id for hit in index.search("apple banana", k=99)}
-        found = padded.similarity_search_with_score("apple banana", k=99, highlight=True, **options)
+        found = padded.similarity_search_with_score(query, k=99, highlight=True, **options)
         assert every.isdisjoint(document.id for document, score in found if score == 0)
         assert any(score == 0 for _, score in found)
         assert all("highlights" in document.metadata for document, _ in found)
+
+    def test_is_not_below_a_minimum(self, vectorstore: MilvusBM25VectorStore, index: BM25Index) -> None:
+        padded = MilvusBM25VectorStore(index, pad_results=True)
+        assert ids(padded.similarity_search("fig", k=3, min_score=0.01)) == ["d"]
+        assert len(padded.similarity_search("fig", k=3, min_score=0)) == 3
 
     def test_has_relevance_0(self, vectorstore: MilvusBM25VectorStore, index: BM25Index) -> None:
         padded = MilvusBM25VectorStore(index, pad_results=True)
@@ -330,7 +353,7 @@ class TestDenseVectors:
             assert [(document.id, score) for document, score in found] == [(hit.id, hit.score) for hit in expected]
 
     def test_are_searched_with_all_options(self, both: MilvusBM25VectorStore, dense_index: BM25Index) -> None:
-        options: dict[str, Any] = {"sparse_k": 1, "dense_k": 2, "dense_filter": {"n": {"$gt": 1}}, "idf": "lucene"}
+        options: dict[str, Any] = {"sparse_k": 1, "dense_k": 2, "dense_filter": {"n": {"$gt": 1}}, "weighting": LUCENE}
         hits = dense_index.search_hybrid("fade", vector_of("fade"), 4, fusion=Weighted(), **options)
         found = both.similarity_search_with_score("fade", fusion="weighted", **options)
         assert [(document.id, score) for document, score in found] == [(hit.id, hit.score) for hit in hits]

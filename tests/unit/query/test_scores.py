@@ -27,10 +27,9 @@ from rag_bm25 import (
     QueryWeighting,
     Rocchio,
     Synonyms,
-    TermScore,
     ValueBoost,
 )
-from rag_bm25.query.scores import cell_width
+from rag_bm25.query.scores import TermScore, cell_width
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

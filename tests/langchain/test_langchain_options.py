@@ -1,0 +1,234 @@
+"""Every option of a search, by every class and every way to ask: as the definitions have them."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from langchain_core.runnables import ConfigurableField
+from pydantic import ValidationError
+from support.langchain_models import Letters, vector_of
+
+from rag_bm25 import MMR, RRF, Grouping, Highlighting, Query, QueryExpansion, QueryWeighting, Rocchio, ValueBoost
+from rag_bm25.definitions import options_of
+from rag_bm25.hits.options import SearchOptions
+from rag_bm25.index.searching.hybrid import FusionOptions, HybridOptions
+from rag_bm25.langchain import MilvusBM25Retriever, MilvusBM25VectorStore, MilvusHybridRetriever
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from langchain_core.documents import Document
+
+    from rag_bm25 import BM25Index, Hit
+
+EXCEPTIONS = {"arm_scores"}  # a document has no place for them; `sparse_score_key` and `dense_score_key` ask for them
+TEXTS = {"a": "fade bead", "b": "fade fade gag", "c": "gag bead", "d": "fade", "e": "fade fade gag gag hedge"}
+QUERY = "fade gag"
+
+
+def by_length(query: str, hits: Sequence[Hit]) -> list[float]:
+    assert query == QUERY
+    return [float(len(hit.text)) for hit in hits]
+
+
+# What a config says, and the value that it means.
+VALUES: dict[str, tuple[Any, Any]] = {
+    "weighting": ({"idf": "plain"}, QueryWeighting(idf="plain")),
+    "expansion": ({"synonyms": {"gag": ["bead"]}}, QueryExpansion(synonyms={"gag": ["bead"]})),
+    "feedback": ({"type": "rocchio", "relevant": ["c"], "min_df": 1}, Rocchio(relevant=["c"], min_df=1)),
+    "min_should_match": ("100%", "100%"),
+    "statistics": ({"source": "x"}, {"source": "x"}),
+    "min_score": (0.1, 0.1),
+    "boosts": (
+        [{"type": "value", "key": "source", "factors": {"y": 9}}],
+        [ValueBoost("source", {"y": 9.0})],
+    ),
+    "rerank": (by_length, by_length),
+    "candidates": (50, 50),
+    "group": ({"key": "source"}, Grouping("source")),
+    "diversity": ("mmr", MMR()),
+    "context": ("document", "document"),
+    "highlight": ({"max_fragments": 1}, Highlighting(max_fragments=1)),
+    "search_params": ({"rescore": True}, {"rescore": True}),
+    "fusion": ("rrf", RRF()),
+    "sparse_k": (1, 1),
+    "dense_k": (1, 1),
+    "sparse_filter": ({"source": "y"}, {"source": "y"}),
+    "dense_filter": ({"source": "y"}, {"source": "y"}),
+    "dense_search_params": ({"ef": 200}, {"ef": 200}),
+}
+QUIET = {"candidates", "search_params", "dense_search_params"}  # they change no hits here
+
+
+@pytest.fixture
+def filled(dense_index: BM25Index) -> BM25Index:
+    sources = ["x", "x", "y", "y", "z"]
+    metadatas = [{"source": source, "chunk": at} for at, source in enumerate(sources)]
+    embeddings = [vector_of(text) for text in TEXTS.values()]
+    dense_index.add(list(TEXTS.values()), ids=list(TEXTS), metadatas=metadatas, embeddings=embeddings)
+    return dense_index
+
+
+def lexical(index: BM25Index, **options: Any) -> MilvusBM25Retriever:
+    return MilvusBM25Retriever(index=index, score_key="score", **options)
+
+
+def hybrid(index: BM25Index, **options: Any) -> MilvusHybridRetriever:
+    return MilvusHybridRetriever(index=index, embedding=Letters(), score_key="score", **options)
+
+
+def store(index: BM25Index, **options: Any) -> MilvusBM25VectorStore:
+    return MilvusBM25VectorStore(index, embedding=Letters(), **options)
+
+
+def accepted(ask: Any) -> set[str]:
+    """Return the options that a surface knows: a call with another one is a TypeError."""
+    known = set()
+    for name in [*options_of(HybridOptions), "unheard_of"]:
+        with suppress(TypeError):
+            ask(**{name: VALUES.get(name, (True, True))[1]})
+            known.add(name)
+    return known
+
+
+def test_every_class_takes_what_the_definitions_have(filled: BM25Index) -> None:
+    every, of_words = set(options_of(HybridOptions)) - EXCEPTIONS, set(options_of(SearchOptions))
+    assert accepted(lambda **options: lexical(filled, **options)) == of_words
+    assert accepted(lambda **options: lexical(filled).invoke(QUERY, **options)) == of_words
+    assert accepted(lambda **options: lexical(filled, search_kwargs=options)) == of_words
+    assert accepted(lambda **options: hybrid(filled, **options)) == every
+    assert accepted(lambda **options: store(filled).similarity_search(QUERY, **options)) == every
+
+
+def test_no_option_has_the_name_of_a_parameter() -> None:
+    assert options_of(HybridOptions).keys().isdisjoint(MilvusHybridRetriever.model_fields)
+
+
+def shown(documents: list[Document]) -> list[Any]:
+    return [(one.id, one.page_content, one.metadata.get("highlights"), one.metadata["score"]) for one in documents]
+
+
+def answers(retriever: MilvusBM25Retriever, **options: Any) -> Iterator[list[Any]]:
+    """Yield the answer by every way to give the options."""
+    made = type(retriever)(**dict(retriever), **options)
+    yield shown(made.invoke(QUERY))
+    yield shown(type(retriever)(**{**dict(retriever), "search_kwargs": options}).invoke(QUERY))
+    yield shown(retriever.invoke(QUERY, **options))
+    yield shown(retriever.invoke(QUERY, search_kwargs=options))
+    yield shown(asyncio.run(retriever.ainvoke(QUERY, **options)))
+    yield from map(shown, made.batch([QUERY, QUERY]))
+    yield from map(shown, retriever.batch([QUERY], **options))
+    yield from map(shown, asyncio.run(retriever.abatch([QUERY], **options)))
+    yield shown(retriever.bind(**options).invoke(QUERY))
+
+
+def expected(hits: Sequence[Hit]) -> list[Any]:
+    return [
+        (
+            hit.id,
+            hit.context.text if hit.context else hit.text,
+            [one.text for one in hit.highlights] if hit.highlights is not None else None,
+            hit.score,
+        )
+        for hit in hits
+    ]
+
+
+def texts_only(found: list[Any]) -> list[Any]:
+    return [(id_, text, marks and [one["text"] for one in marks], score) for id_, text, marks, score in found]
+
+
+@pytest.mark.parametrize("name", options_of(SearchOptions))
+def test_an_option_has_the_effect_that_it_has_on_the_index(filled: BM25Index, name: str) -> None:
+    plain, value = VALUES[name]
+    hits = expected(filled.search(QUERY, 4, **{name: value}))  # type: ignore[misc]
+    assert (hits == expected(filled.search(QUERY, 4))) == (name in QUIET)
+    for given in (plain, value):
+        for found in answers(lexical(filled), **{name: given}):
+            assert texts_only(found) == hits
+        scored = store(filled, mode="sparse").similarity_search_with_score(QUERY, **{name: given})
+        assert [(document.id, score) for document, score in scored] == [(hit[0], hit[-1]) for hit in hits]
+
+
+@pytest.mark.parametrize("name", [name for name in options_of(HybridOptions) if name not in EXCEPTIONS])
+def test_likewise_on_both_arms(filled: BM25Index, name: str) -> None:
+    plain, value = VALUES[name]
+    hits = expected(filled.search_hybrid(QUERY, vector_of(QUERY), 4, **{name: value}))  # type: ignore[misc]
+    if name in options_of(FusionOptions):
+        assert (hits == expected(filled.search_hybrid(QUERY, vector_of(QUERY), 4))) == (name in QUIET)
+    for given in (plain, value):
+        for found in answers(hybrid(filled), **{name: given}):
+            assert texts_only(found) == hits
+        scored = store(filled).similarity_search_with_score(QUERY, **{name: given})
+        assert [(document.id, score) for document, score in scored] == [(hit[0], hit[-1]) for hit in hits]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"group": {"key": "source", "size": 0}}, r"group\.size must be an int in 1\.\.16384, got 0"),
+        ({"group": {"field": "source"}}, "group has no 'field'; it has key, size, score"),
+        ({"diversity": "cosine"}, r"diversity\.type must be one of mmr, near_duplicates, got 'cosine'"),
+        ({"context": "all"}, "context must be one of neighbors, document, got 'all'"),
+        ({"rerank": "model"}, "rerank must be a callable"),
+        ({"feedback": 1}, r"feedback\.type must be one of"),
+        ({"min_should_match": "most"}, "min_should_match must be"),
+        ({"candidates": 0}, r"candidates must be an int in 1\.\.16384, got 0"),
+        ({"search_kwargs": {"k": 3}}, "k is a parameter of its own, not an option in search_kwargs"),
+        ({"search_kwargs": [3]}, "valid dictionary"),
+        ({"score_threshold": float("nan")}, "finite number"),
+    ],
+    ids=str,
+)
+def test_a_wrong_value_is_refused_at_once(filled: BM25Index, wrong: dict[str, Any], message: str) -> None:
+    for make in (lexical, hybrid):
+        with pytest.raises(ValidationError, match=message):
+            make(filled, **wrong)
+        with pytest.raises(ValidationError, match=message):
+            make(filled).invoke(QUERY, **wrong)
+
+
+def test_none_lifts_an_option_for_one_call(filled: BM25Index) -> None:
+    made = lexical(filled, group=Grouping("source"), context="document")
+    assert made.search_kwargs == {"group": Grouping("source"), "context": "document"}
+    assert shown(made.invoke(QUERY, group=None)) == shown(lexical(filled, context="document").invoke(QUERY))
+    assert shown(made.invoke(QUERY, search_kwargs={})) == shown(lexical(filled).invoke(QUERY))
+
+
+def test_the_higher_minimum_counts(filled: BM25Index) -> None:
+    scores = [document.metadata["score"] for document in lexical(filled).invoke(QUERY)]
+    low, high = scores[-2], scores[1]
+    for options in ({"score_threshold": high}, {"min_score": high}, {"score_threshold": high, "min_score": low}):
+        assert len(lexical(filled, **options).invoke(QUERY)) == 2
+    assert len(lexical(filled, score_threshold=low, min_score=high).invoke(QUERY)) == 2
+
+
+def test_a_config_changes_fields(filled: BM25Index) -> None:
+    names = ("k", "filter", "search_kwargs")
+    fields: Any = {name: ConfigurableField(name) for name in names}
+    retriever = lexical(filled, context="document").configurable_fields(**fields)
+    config: Any = {"configurable": {"k": 1, "filter": {"source": "y"}, "search_kwargs": {"group": {"key": "source"}}}}
+    (found,) = retriever.invoke(QUERY, config)
+    assert (found.metadata["source"], found.page_content) == ("y", "gag bead")
+    assert retriever.get_config_jsonschema()["$defs"]["Configurable"]["properties"].keys() == set(names)
+
+
+def test_a_query_may_have_conditions(filled: BM25Index) -> None:
+    query: Any = Query("fade", must_not=["bead", "hedge"])
+    model = Letters()
+    retriever = MilvusHybridRetriever(index=filled, embedding=model)
+    for made in (lexical(filled), retriever, MilvusBM25VectorStore(filled, embedding=model).as_retriever()):
+        for found in (made.invoke(query), asyncio.run(made.ainvoke(query)), made.batch([query])[0]):
+            assert {document.id for document in found} == {"b", "d"}
+    assert {text for _, text in model.asked} == {"fade"}
+
+
+def test_a_text_may_have_operators(filled: BM25Index) -> None:
+    model = Letters()
+    for made in (lexical(filled), MilvusHybridRetriever(index=filled, embedding=model)):
+        for found in (made.invoke("fade -bead -hedge", syntax=True), made.batch(["fade -bead -hedge"], syntax=True)[0]):
+            assert {document.id for document in found} == {"b", "d"}
+    assert {text for _, text in model.asked} == {"fade"}
