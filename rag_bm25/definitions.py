@@ -407,9 +407,6 @@ class Named(Kind):
             plain = {key: self.item.read(f"{name}.{key}", one) for key, one in plain.items()}
         return super().read(name, plain)
 
-    def schema(self) -> dict[str, Any]:
-        return {"type": "object", "additionalProperties": self.item.schema()}
-
 
 @dataclass(frozen=True)
 class PythonOnly(Kind):

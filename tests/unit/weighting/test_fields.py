@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import pytest
@@ -38,12 +37,9 @@ def found(index: BM25Index, query: str) -> list[str]:
     ("change", "message"),
     [
         ({"weight": 0}, "weight must be a number in [0.001, 1,000], got 0"),
-        ({"weight": math.nan}, "weight must be a number in [0.001, 1,000], got nan"),
-        ({"weight": "2"}, "weight must be a number in [0.001, 1,000], got '2'"),
         ({"weight": 1001}, "weight must be a number in [0.001, 1,000], got 1001"),
         ({"b": 1.5}, "b must be a number in [0, 1], got 1.5"),
         ({"chunk_size": 0}, "chunk_size must be a finite number > 0, got 0"),
-        ({"chunk_size": math.inf}, "chunk_size must be a finite number > 0, got inf"),
     ],
 )
 def test_parameter_out_of_range_is_refused(change: dict[str, Any], message: str) -> None:

