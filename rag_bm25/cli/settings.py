@@ -23,8 +23,8 @@ AUTO = "auto"
 DEFAULT_CHUNK_SIZE = 500
 
 
-def _flag(name: str, *names: str, **more: Any) -> Any:
-    return opt.option(SETTINGS[name].summary, *names, **more)
+def _flag(name: str, *names: str, note: str = "", **more: Any) -> Any:
+    return opt.option(SETTINGS[name].summary + note, *names, **more)
 
 
 K1: TypeAlias = Annotated[float | None, _flag("k1")]
@@ -57,7 +57,9 @@ class IndexOptions:
     k1: K1 = None
     b: B = None
     idf: Annotated[IdfName | None, _flag("idf")] = None
-    fields: Annotated[list[str] | None, _flag("fields", "--field", metavar=SETTINGS["fields"].kind.form)] = None
+    fields: Annotated[
+        list[str] | None, _flag("fields", "--field", note=" May be repeated.", metavar=SETTINGS["fields"].kind.form)
+    ] = None
     setting: Settings = None
 
     def given(self, *, auto: bool = False) -> dict[str, Any]:

@@ -56,7 +56,7 @@ class IndexConfig:
     epsilon : float
         Factor of the floor of the ``epsilon`` IDF, in (0, 1000].
     idf : {"epsilon", "lucene", "zero", "plus", "tfidf", "plain"}
-        Name of the IDF, see :func:`rag_bm25.weighting.idf.idf`.
+        Formula of the IDF. See :func:`rag_bm25.weighting.idf.idf`.
     k3 : float or None
         Saturation of repeated query terms, in [0, 1000000]; None counts them linearly.
     analyzer : AnalyzerConfig, or callable of str to list of str
