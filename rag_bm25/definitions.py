@@ -1,14 +1,15 @@
 """Definitions of options: read once from types and docstrings, and turned into what each surface needs.
 
 An option is a key of a ``TypedDict``, or a field of a frozen dataclass, which is a *value type*. Its type is the
-annotation, its limits are a :class:`Between` in it, its description is in the numpydoc section of its class.
+annotation, its limits are a :class:`Between` in it, or a function that checks a value, its description is in the
+numpydoc section of its class.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from functools import cache, cached_property
 from inspect import cleandoc
@@ -115,9 +116,10 @@ class Number(Kind):
 
     def parse(self, text: str) -> Any:
         try:
-            return int(text) if self.whole else float(text)
+            number = float(text)
         except ValueError:
             return text
+        return int(number) if number.is_integer() else number
 
     def schema(self) -> dict[str, Any]:
         low, high, above, below = self.between
@@ -400,6 +402,41 @@ class Many(Kind):
 
 
 @dataclass(frozen=True)
+class Named(Kind):
+    """A mapping of names to values of one type; on the command line ``NAME:VALUE+NAME:VALUE``."""
+
+    item: Value
+
+    @property
+    def rule(self) -> str:  # type: ignore[override]
+        return f"a mapping of names to {self.item.cls.__name__}"
+
+    @property
+    def form(self) -> str:  # type: ignore[override]
+        return f"NAME:{self.item.form}"
+
+    def holds(self, value: object) -> bool:
+        if not isinstance(value, Mapping):
+            return False
+        return all(isinstance(name, str) and name and self.item.holds(one) for name, one in value.items())
+
+    def clean(self, value: Any) -> Any:
+        return {as_str(name): self.item.clean(one) for name, one in value.items()}
+
+    def parse(self, text: str) -> Any:
+        if text.startswith("{"):
+            return parse_object(text)
+        pairs = [] if text.lower() == "none" else [word.strip().partition(":") for word in text.split("+")]
+        items = {name: self.item.parse(rest) for name, _, rest in pairs}
+        return items if len(items) == len(pairs) else text
+
+    def read(self, name: str, plain: Any) -> Any:
+        if isinstance(plain, dict):
+            plain = {key: self.item.read(f"{name}.{key}", one) for key, one in plain.items()}
+        return super().read(name, plain)
+
+
+@dataclass(frozen=True)
 class PythonOnly(Kind):
     """A callable, or an instance of a class that JSON does not have."""
 
@@ -427,6 +464,11 @@ class Option:
     marks: tuple[Any, ...] = ()  # what else the annotation says
 
     @property
+    def rule(self) -> Callable[[str, Any], Any] | None:
+        """Check of name and value, in place of that of the kind."""
+        return next(filter(callable, self.marks), None)
+
+    @property
     def summary(self) -> str:
         """First sentence of the description, without markup: what a help line or a schema has room for."""
         text = re.sub(r":\w+:`~?([^`]*?)`", lambda match: match[1].rpartition(".")[2], self.description)
@@ -434,6 +476,8 @@ class Option:
 
     def check(self, value: object) -> Any:
         """Refuse a value that breaks the rule; return it as it is kept."""
+        if self.rule:
+            return self.rule(self.name, value)
         if not self.kind.holds(value):
             raise parameter_error(self.name, self.kind.rule, value)
         return self.kind.clean(value)
@@ -512,8 +556,8 @@ def _next_in_order(text: str) -> tuple[str, str]:
 def _words_by_name(text: str) -> dict[str, list[str]]:
     words: dict[str, list[str]] = {}
     for word in filter(None, text.split(",")):
-        name, sign, value = word.partition("=")
-        words.setdefault(name if sign else word, []).append(value if sign else "true")
+        name, sign, value = (part.strip() for part in word.partition("="))
+        words.setdefault(name.replace("-", "_"), []).append(value if sign else "true")
     return words
 
 
@@ -534,7 +578,10 @@ def kind_of(hint: Any) -> Kind:
         return Value(hint)  # type: ignore[arg-type]
     if origin is Sequence:
         return Many(kind_of(arguments[0]), between or Between(0, MAX_ITEMS))
-    return Object() if origin is Mapping else PythonOnly(origin or hint)
+    if origin is Mapping:
+        item = kind_of(arguments[1])
+        return Named(item) if isinstance(item, Value) else Object()
+    return PythonOnly(origin or hint)
 
 
 def descriptions_in(docstring: str) -> dict[str, str]:
@@ -558,9 +605,8 @@ def options_of(cls: type) -> dict[str, Option]:
             hint = Union[tuple(one for one in get_args(hint) if one is not NoneType)]  # noqa: PLW2901, UP007
         default = own.get(name, UNSET)
         is_required = default is MISSING
-        default = UNSET if is_required else default
-        marks = getattr(hint, "__metadata__", ())
-        options[name] = Option(name, kind_of(hint), texts.get(name, ""), default, is_required, marks)
+        text, default = texts.get(name, ""), UNSET if is_required else default
+        options[name] = Option(name, kind_of(hint), text, default, is_required, getattr(hint, "__metadata__", ()))
     return options
 
 

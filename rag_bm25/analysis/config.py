@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import unicodedata
 from collections import Counter
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from rag_bm25.analysis.stop_words import LUCENE_33, QUESTION_WORDS
 from rag_bm25.analysis.words import MAX_TOKEN_LENGTH, Compounds, check_stem
-from rag_bm25.checks import as_str, check_choice, check_switch, is_iterable, parameter_error
+from rag_bm25.checks import as_str, is_iterable, parameter_error
+from rag_bm25.definitions import check_fields
 from rag_bm25.errors import FormatError, ParameterError
 
 if TYPE_CHECKING:
@@ -18,10 +19,20 @@ if TYPE_CHECKING:
 
 Segmentation = Literal["search", "exact"]
 
-SEGMENTATIONS: tuple[str, ...] = get_args(Segmentation)
-COMPOUNDS: tuple[str, ...] = get_args(Compounds)
 MAX_FREQUENCY = 2**31 - 1
 MAX_WORDS = 1_000_000  # jieba's larger dictionary has 584,000
+
+
+def _sorted_stop_words(name: str, words: object) -> tuple[str, ...]:
+    return tuple(sorted({check_word(name, word) for word in _members(name, words)}))
+
+
+def _sorted_user_words(name: str, words: object) -> tuple[tuple[str, int | None], ...]:
+    pairs = {check_user_word(entry) for entry in _members(name, words)}
+    counts = Counter(word for word, _ in pairs)
+    repeated = sorted(word for word, count in counts.items() if count > 1)
+    _require(not repeated, name, "words with one frequency each", repeated)
+    return tuple(sorted(pairs))
 
 
 @dataclass(frozen=True)
@@ -81,28 +92,19 @@ class AnalyzerConfig:
     segmentation: Segmentation = "search"
     query_segmentation: Segmentation = "exact"
     simplify: bool = True
-    stem: bool | str = True
-    stop_words: tuple[str, ...] = LUCENE_33
-    user_words: tuple[tuple[str, int | None], ...] = ()
+    stem: Annotated[bool | str, check_stem] = True
+    stop_words: Annotated[tuple[str, ...], _sorted_stop_words] = LUCENE_33
+    user_words: Annotated[tuple[tuple[str, int | None], ...], _sorted_user_words] = ()
     split_camel_case: bool = False
     bigrams: bool = True
     word_bigrams: bool = True
     compounds: Compounds = "identifiers"
-    query_stop_words: tuple[str, ...] = QUESTION_WORDS
+    query_stop_words: Annotated[tuple[str, ...], _sorted_stop_words] = QUESTION_WORDS
     query_stop_structures: bool = True
     distinct_bigrams: bool = True
 
     def __post_init__(self) -> None:
-        for name in ("segmentation", "query_segmentation"):
-            object.__setattr__(self, name, check_choice(name, getattr(self, name), SEGMENTATIONS))
-        object.__setattr__(self, "compounds", check_choice("compounds", self.compounds, COMPOUNDS))
-        object.__setattr__(self, "stem", check_stem(self.stem))
-        for field in fields(self):
-            if isinstance(field.default, bool) and field.name != "stem":
-                check_switch(field.name, getattr(self, field.name))
-        for name in ("stop_words", "query_stop_words"):
-            object.__setattr__(self, name, _sorted_stop_words(name, getattr(self, name)))
-        object.__setattr__(self, "user_words", _sorted_user_words(self.user_words))
+        check_fields(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the settings as JSON values.
@@ -112,9 +114,7 @@ class AnalyzerConfig:
         dict
             Every setting by its name.
         """
-        words: dict[str, Any] = {name: list(getattr(self, name)) for name in ("stop_words", "query_stop_words")}
-        words["user_words"] = [list(pair) for pair in self.user_words]
-        return {**asdict(self), **words}
+        return {name: _to_plain(setting) for name, setting in vars(self).items()}
 
     @classmethod
     def from_dict(cls, settings: dict[str, Any]) -> AnalyzerConfig:
@@ -144,21 +144,13 @@ class AnalyzerConfig:
         return cls(**settings)
 
 
+def _to_plain(setting: Any) -> Any:
+    return [*map(_to_plain, setting)] if isinstance(setting, tuple) else setting
+
+
 def _require(holds: bool, name: str, rule: str, value: object) -> None:
     if not holds:
         raise parameter_error(name, rule, value)
-
-
-def _sorted_stop_words(name: str, words: object) -> tuple[str, ...]:
-    return tuple(sorted({check_word(name, word) for word in _members(name, words)}))
-
-
-def _sorted_user_words(words: object) -> tuple[tuple[str, int | None], ...]:
-    pairs = {check_user_word(entry) for entry in _members("user_words", words)}
-    counts = Counter(word for word, _ in pairs)
-    repeated = sorted(word for word, count in counts.items() if count > 1)
-    _require(not repeated, "user_words", "words with one frequency each", repeated)
-    return tuple(sorted(pairs))
 
 
 def _members(name: str, words: object) -> Iterable[object]:

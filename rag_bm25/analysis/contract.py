@@ -13,7 +13,7 @@ from rag_bm25.analysis.text import query_tokens
 from rag_bm25.errors import ConfigMismatchError, FormatError, ParameterError, short_repr
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from rag_bm25.analysis.text import TextAnalyzer
 
@@ -198,10 +198,15 @@ def _check_tokens(tokens: object) -> list[str]:
 def _setting_differences(stored: dict[str, Any], given: dict[str, Any]) -> list[str]:
     """Describe each setting that differs, apart from the names of callables, which may do the same."""
     names = {**stored, **given}.keys() if stored["analyzer"] == given["analyzer"] else ("analyzer",)
+    return list_differences(stored, given, (name for name in names if name != "name"))
+
+
+def list_differences(stored: Mapping[str, Any], given: Mapping[str, Any], names: Iterable[str]) -> list[str]:
+    """Describe each of these settings that differs."""
     return [
         f"{name}: {_describe(stored.get(name), given.get(name))}"
         for name in names
-        if name != "name" and stored.get(name) != given.get(name)
+        if stored.get(name) != given.get(name)
     ]
 
 

@@ -237,13 +237,13 @@ def _humps(part: Token) -> list[Token]:
     return [_within(part, start, end) for start, end in pairwise(borders)]
 
 
-def check_stem(stem: object) -> bool | str:
+def check_stem(name: str, stem: object) -> bool | str:
     """Return whether to stem English, or the name of another language of Snowball."""
     if isinstance(stem, bool):
         return stem
     languages = _snowball().algorithms()
     if not isinstance(stem, str) or stem not in languages:
-        raise parameter_error("stem", f"True, False or one of {', '.join(languages)}", stem)
+        raise parameter_error(name, f"True, False or one of {', '.join(languages)}", stem)
     return stem == ENGLISH or as_str(stem)
 
 

@@ -15,7 +15,7 @@ from rag_bm25.cli.rendering import count, render_stats
 from rag_bm25.cli.settings import IndexOptions
 from rag_bm25.errors import IndexNotFoundError
 from rag_bm25.index.config import IndexConfig
-from rag_bm25.index.settings import Value, with_settings
+from rag_bm25.index.settings import with_settings
 
 
 def adopt_(
@@ -47,7 +47,7 @@ def adopt_(
     that the vectors were made with; the first time, --chunk-size is needed.
     """
     given = settings.given()
-    if "field" in given:
+    if "fields" in given:
         msg = "only the texts are counted: an adopted collection has no fields"
         raise typer.BadParameter(msg, param_hint="--field")
     theirs = {"uri": uri, "collection": collection, "token": token, "tls": opt.get_tls(uri)}
@@ -67,9 +67,7 @@ def adopt_(
     print_result(as_json, {**asdict(figures), **adopted}, render_stats(figures), last)
 
 
-def _choose_config(
-    theirs: dict[str, Any], given: dict[str, Value], analyzer: TextAnalyzer | None
-) -> IndexConfig | None:
+def _choose_config(theirs: dict[str, Any], given: dict[str, Any], analyzer: TextAnalyzer | None) -> IndexConfig | None:
     """Return the settings of the last adoption with what is given, those of a new one, or None if they are missing."""
     try:
         stored = AdoptedEncoder.open(**theirs, analyzer=analyzer).config if given else None

@@ -23,7 +23,6 @@ from rag_bm25.evaluation.measures import MEASURES, MeasureName
 from rag_bm25.evaluation.running import EvaluationResult, in_memory, mean_length, write_run
 from rag_bm25.index.config import IndexConfig
 from rag_bm25.index.index import BM25Index
-from rag_bm25.index.settings import Value
 
 
 def evaluate(
@@ -53,8 +52,8 @@ def evaluate(
     a temporary one at --uri, which is dropped at the end. MILVUS_URI is not used here. The chunk size is `auto` by
     default, the mean length of the documents.
 
-    The text of a document begins with its title, unless that is a field: --field title:30, or field=title:30 and
-    field=none in --compare. There is no other field in BEIR form.
+    The text of a document begins with its title, unless that is a field: --field title:30, or fields=title:30 and
+    fields=none in --compare. There is no other field in BEIR form.
 
     With --compare, each configuration stands beside the one of the options. p is that of a paired randomisation test
     over the queries; with several, adjusted by Holm's method. Those that differ on the query's side alone, as by
@@ -81,7 +80,7 @@ def evaluate(
         show("", render_comparison(labels, results, tests[0]))
 
 
-def _make_config(plain: IndexConfig, settings: Mapping[str, Value], dataset: BeirDataset) -> IndexConfig:
+def _make_config(plain: IndexConfig, settings: Mapping[str, Any], dataset: BeirDataset) -> IndexConfig:
     """Return a config with these settings; the chunk size may be ``auto``, the mean length of the corpus."""
     given = {name: value for name, value in settings.items() if (name, value) != ("chunk_size", AUTO)}
     config = evaluation.with_settings(plain, given)

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from rag_bm25 import ingestion
-from rag_bm25.analysis.contract import contract_of, differences, require_analyzer
+from rag_bm25.analysis.contract import require_analyzer
 from rag_bm25.cli import options as opt
 from rag_bm25.cli import watching
 from rag_bm25.cli.console import ingest_bar, print_error, print_note, print_result
@@ -25,7 +25,8 @@ from rag_bm25.cli.watching import stop_by_signals, take_snapshot
 from rag_bm25.errors import ConfigMismatchError, IndexNotFoundError, InputError
 from rag_bm25.index.config import IndexConfig
 from rag_bm25.index.index import BM25Index
-from rag_bm25.index.settings import Value, differing, with_settings
+from rag_bm25.index.settings import with_settings
+from rag_bm25.index.stored_config import differing
 from rag_bm25.index.writing.workers import MAX_WORKERS
 from rag_bm25.ingestion.checking import MAX_REASONS_OF_SOURCE
 from rag_bm25.ingestion.files import SUFFIXES, Found
@@ -35,7 +36,6 @@ from rag_bm25.store.storage import StorageOptions
 
 MAX_REASONS = 3  # of a source
 MAX_SOURCES = 20
-WORDS = ("user_words", "stop_words")
 
 
 def ingest(
@@ -119,15 +119,14 @@ def ingest(
         msg = "standard input ends, and cannot be watched"
         raise typer.BadParameter(msg, param_hint="--watch")
     share = _parse_percent(max_delete)
-    given, with_words = settings.given(), words.change()
-    own_namespace = opt.one_namespace(namespace)
+    given, own_namespace = {**settings.given(), **words.given()}, opt.one_namespace(namespace)
     reading, model = sources.reading(), load_model(embedding)
     check = partial(make_splitter, chunk_overlap=chunk_overlap, split_size=split_size)
-    wanted, made_in = partial(_with_settings, given, with_words), parse_storage(storage)
+    made_in = parse_storage(storage)
 
     def ingest_found(found: Found) -> bool:
         """Ingest files, and return whether all of them were valid; the index is open meanwhile only."""
-        index = _open_or_create(place, wanted, model, check, made_in, create=bool(found.files))
+        index = _open_or_create(place, given, model, check, made_in, create=bool(found.files))
         with index, ingest_bar(progress, found.size) as update:
             start = time.perf_counter()
             report = ingestion.ingest(
@@ -191,15 +190,9 @@ def _print_rejected(report: IngestReport) -> None:
         print_error(f"{count(others, 'more file')} with rejected rows")
 
 
-def _with_settings(
-    given: Mapping[str, Value], with_words: Callable[[IndexConfig], IndexConfig], config: IndexConfig
-) -> IndexConfig:
-    return with_words(with_settings(config, given))
-
-
 def _open_or_create(
     place: opt.IndexAddress,
-    wanted: Callable[[IndexConfig], IndexConfig],
+    given: Mapping[str, Any],
     model: Model | None,
     check: Callable[[IndexConfig], object],
     storage: StorageOptions | None,
@@ -212,13 +205,13 @@ def _open_or_create(
     except IndexNotFoundError:
         if not create:
             raise InputError("there is nothing to ingest, so no index was created") from None
-        config = wanted(opt.with_analyzer(IndexConfig(DEFAULT_CHUNK_SIZE), place.text_analyzer))
+        config = with_settings(opt.with_analyzer(IndexConfig(DEFAULT_CHUNK_SIZE), place.text_analyzer), given)
         config = config if model is None else model.with_dense_field(config)
         check(config)
         return place.open(config=config, storage=storage)
     try:
         require_analyzer(index.config.analyzer)
-        _require_same(index.config, wanted(index.config))
+        _require_same(index.config, with_settings(index.config, given))
         require_model(model, index.config)
         check(index.config)
     except BaseException:
@@ -228,16 +221,11 @@ def _open_or_create(
 
 
 def _require_same(stored: IndexConfig, wanted: IndexConfig) -> None:
-    if wanted == stored:
-        return
-    was, now = differing(wanted, stored), differing(stored, wanted)
-    found = [f"{name}: stored {was[name]!r}, given {now[name]!r}" for name in now]
-    of_analyzer = differences(contract_of(stored.build_analyzer()), contract_of(wanted.build_analyzer()))
-    found += [each for each in of_analyzer if each.partition(":")[0] in WORDS]
-    raise ConfigMismatchError(
-        f"the index was created with other settings: {'; '.join(found)}. Leave them out, or make another index with "
-        "`rag-bm25 reindex`."
-    )
+    if wanted != stored and (found := differing(stored, wanted)):
+        raise ConfigMismatchError(
+            f"the index was created with other settings: {'; '.join(found)}. Leave them out, or make another index "
+            "with `rag-bm25 reindex`."
+        )
 
 
 def _note_skipped(found: Found) -> bool:

@@ -82,7 +82,7 @@ def repair(
     which its disk needs the room of a second one.
     """
     default = opt.with_analyzer(IndexConfig(DEFAULT_CHUNK_SIZE), place.text_analyzer)
-    config = words.change()(with_settings(default, settings.given()))
+    config = with_settings(default, {**settings.given(), **words.given()})
     report = _repair(place, config, progress, erase=erase)
     print_result(
         as_json,

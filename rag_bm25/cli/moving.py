@@ -4,7 +4,7 @@ import time
 from contextlib import ExitStack, closing
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rag_bm25.index.index import BM25Index
-    from rag_bm25.index.settings import Value
     from rag_bm25.store.protocol import Store
 
 ToToken: TypeAlias = Annotated[
@@ -104,13 +103,13 @@ def reindex_(
     readers open the new one. Of an index of an earlier format, the texts are read, and the settings that this version
     has.
     """
-    given, with_words, options = settings.given(), words.change(), parse_storage(storage)
+    given, options = {**settings.given(), **words.given()}, parse_storage(storage)
     to = opt.IndexAddress(
         to_uri or place.uri, to_collection, to_token if to_uri not in {None, place.uri} else place.token
     )
     _require_another(to, place)
     with _open_source(place, given) as source:
-        config = with_words(with_settings(opt.with_analyzer(source.config, place.text_analyzer), given))
+        config = with_settings(opt.with_analyzer(source.config, place.text_analyzer), given)
         require_analyzer(config.analyzer)
         try:
             target = to.open(config=config, storage=options)
@@ -123,7 +122,7 @@ def reindex_(
     print_result(as_json, asdict(report), line)
 
 
-def _open_source(place: opt.IndexAddress, given: "Mapping[str, Value]") -> "BM25Index | FormerIndex":
+def _open_source(place: opt.IndexAddress, given: "Mapping[str, Any]") -> "BM25Index | FormerIndex":
     """Open an index, or what can be read of one of an earlier format."""
     try:
         return place.open_existing(read_only=True, analyzer=None)  # the one that was named is for the new index
@@ -135,7 +134,7 @@ def _open_source(place: opt.IndexAddress, given: "Mapping[str, Value]") -> "BM25
             return _open_former(store, given)
 
 
-def _open_former(store: "Store", given: "Mapping[str, Value]") -> FormerIndex:
+def _open_former(store: "Store", given: "Mapping[str, Any]") -> FormerIndex:
     """Read an index of an earlier format; where its parameters are lost, those that were given are all there are."""
     try:
         source = FormerIndex(store)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import asdict
+from dataclasses import asdict, astuple
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,6 @@ from rich.text import Text
 from rag_bm25.documents.lengths import unit_name
 from rag_bm25.hits.highlights import SIZES, Highlighting
 from rag_bm25.index.arguments import name_namespace
-from rag_bm25.index.settings import format_fields
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -157,7 +156,8 @@ def render_evaluation(name: str, result: EvaluationResult, config: IndexConfig) 
     parameters = {"k1": config.k1, "b": config.b, **({} if delta is None else {"delta": delta})}
     shown = ", ".join(f"{name} {value:g}" for name, value in parameters.items())
     size = f"chunk size {config.chunk_size:.1f} {unit_name(config.length_unit)}"
-    fields = f", field {format_fields(config.fields)}" if config.fields else ""
+    of_fields = "+".join(":".join(map(str, (name, *astuple(one)))) for name, one in config.fields.items())
+    fields = f", fields {of_fields}" if of_fields else ""
     used = f"{config.weighting}, idf {config.idf}, {shown}, {size}{fields}"
     rows = {
         "nDCG@10": f"{result.measures.ndcg_10:.4f}",

@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NoReturn, get_args
+from collections.abc import Callable, Mapping  # noqa: TC003 - the definitions of options
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Any, NoReturn
 
-from rag_bm25.analysis import Analyzer, AnalyzerConfig
-from rag_bm25.checks import as_str, check_choice
+from rag_bm25.analysis import Analyzer, AnalyzerConfig, TextAnalyzer
+from rag_bm25.definitions import check_fields, options_of
 from rag_bm25.documents.encoder import DocumentEncoder
-from rag_bm25.documents.lengths import LENGTH_UNITS, LengthUnit
-from rag_bm25.errors import InputError, ParameterError, short_repr
-from rag_bm25.store.rows import DenseField, DenseMetric
-from rag_bm25.weighting.document import DocumentWeighting
-from rag_bm25.weighting.fields import FieldWeight
-from rag_bm25.weighting.query import QueryWeighting
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from rag_bm25.analysis import TextAnalyzer
-    from rag_bm25.weighting.formulas import WeightingName
-    from rag_bm25.weighting.idf import IdfName
-
-
-METRICS: tuple[str, ...] = get_args(DenseMetric)
+from rag_bm25.documents.lengths import LengthUnit  # noqa: TC001 - the definitions of options
+from rag_bm25.errors import InputError
+from rag_bm25.store.rows import DenseField, DenseMetric, Dim
+from rag_bm25.weighting.document import K1, Delta, DocumentWeighting
+from rag_bm25.weighting.fields import B, ChunkSize, FieldWeight
+from rag_bm25.weighting.formulas import WeightingName  # noqa: TC001 - the definitions of options
+from rag_bm25.weighting.idf import IdfName  # noqa: TC001 - the definitions of options
+from rag_bm25.weighting.query import DEFAULT_WEIGHTING, K3, Epsilon, LatinWeight, QueryWeighting, Weight
 
 
 class _Fields(dict[str, FieldWeight]):
@@ -63,7 +56,7 @@ class IndexConfig:
     epsilon : float
         Factor of the floor of the ``epsilon`` IDF, in (0, 1000].
     idf : {"epsilon", "lucene", "zero", "plus", "tfidf", "plain"}
-        Name of the IDF, see :func:`rag_bm25.weighting.idf.idf`.
+        Formula of the IDF. See :func:`rag_bm25.weighting.idf.idf`.
     k3 : float or None
         Saturation of repeated query terms, in [0, 1000000]; None counts them linearly.
     analyzer : AnalyzerConfig, or callable of str to list of str
@@ -99,34 +92,28 @@ class IndexConfig:
     rag_bm25.errors.ParameterError: chunk_size must be a finite number > 0, got 0
     """
 
-    chunk_size: float
+    chunk_size: ChunkSize
+    _: KW_ONLY
     length_unit: LengthUnit = "estimated_characters"
-    k1: float = 1.5
-    b: float = 0.75
-    epsilon: float = 0.25
-    idf: IdfName = "epsilon"
-    k3: float | None = None
-    analyzer: AnalyzerConfig | TextAnalyzer = field(default_factory=AnalyzerConfig)
+    k1: K1 = 1.5
+    b: B = 0.75
+    epsilon: Epsilon = DEFAULT_WEIGHTING.epsilon
+    idf: IdfName = DEFAULT_WEIGHTING.idf
+    k3: K3 | None = DEFAULT_WEIGHTING.k3
+    analyzer: AnalyzerConfig | Callable[[str], list[str]] = field(default_factory=AnalyzerConfig)
     weighting: WeightingName = "bm25"
-    delta: float | None = None
+    delta: Delta | None = None
     fields: Mapping[str, FieldWeight] = field(default_factory=dict, hash=False)
-    dense_dim: int | None = None
+    dense_dim: Dim | None = None
     dense_metric: DenseMetric = "COSINE"
-    bigram_weight: float = 0.5
-    word_bigram_weight: float = 0.15
-    latin_weight: float = 2.0
+    bigram_weight: Weight = DEFAULT_WEIGHTING.bigram_weight
+    word_bigram_weight: Weight = DEFAULT_WEIGHTING.word_bigram_weight
+    latin_weight: LatinWeight = DEFAULT_WEIGHTING.latin_weight
 
     def __post_init__(self) -> None:
-        self.document_weighting()
-        weights = _Fields({as_str(name): weight for name, weight in self.fields.items()})
-        object.__setattr__(self, "fields", weights)  # the caller's may change
-        object.__setattr__(self, "weighting", as_str(self.weighting))
-        object.__setattr__(self, "idf", self.query_weighting().idf)
-        object.__setattr__(self, "length_unit", check_choice("length_unit", self.length_unit, LENGTH_UNITS))
-        object.__setattr__(self, "dense_metric", check_choice("dense_metric", self.dense_metric, METRICS))
-        self.dense_field()
-        if not (isinstance(self.analyzer, AnalyzerConfig) or callable(self.analyzer)):
-            raise ParameterError(f"analyzer must be an AnalyzerConfig or a callable, got {short_repr(self.analyzer)}")
+        check_fields(self)
+        object.__setattr__(self, "fields", _Fields(self.fields))  # the caller's may change
+        self.document_weighting()  # its parameters may not suit each other
 
     def document_weighting(self) -> DocumentWeighting:
         """Return the parameters of the document side.
@@ -146,8 +133,7 @@ class IndexConfig:
         QueryWeighting
             idf, epsilon, k3 and the weights of the kinds of terms.
         """
-        weights = self.bigram_weight, self.word_bigram_weight, self.latin_weight
-        return QueryWeighting(self.idf, self.epsilon, self.k3, *weights)
+        return QueryWeighting(**{name: getattr(self, name) for name in options_of(QueryWeighting)})
 
     def dense_field(self) -> DenseField | None:
         """Return dimension and metric of the dense vectors.
@@ -157,12 +143,7 @@ class IndexConfig:
         DenseField or None
             None for an index without dense vectors.
         """
-        if self.dense_dim is None:
-            return None
-        try:
-            return DenseField(self.dense_dim, self.dense_metric)
-        except ParameterError as error:
-            raise ParameterError(f"dense_{error}") from None
+        return None if self.dense_dim is None else DenseField(self.dense_dim, self.dense_metric)
 
     def build_analyzer(self) -> TextAnalyzer:
         """Build the analyzer.

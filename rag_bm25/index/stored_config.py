@@ -5,11 +5,20 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from rag_bm25.analysis.contract import AnalyzerContract, MissingAnalyzer, contract_of, differences, stored_analyzer
+from rag_bm25.analysis.contract import (
+    AnalyzerContract,
+    MissingAnalyzer,
+    contract_of,
+    differences,
+    list_differences,
+    stored_analyzer,
+)
+from rag_bm25.definitions import options_of
 from rag_bm25.errors import ConfigMismatchError, FormatError
 from rag_bm25.index.config import IndexConfig
 from rag_bm25.store.rows import DenseField
 from rag_bm25.weighting.fields import FieldWeight
+from rag_bm25.weighting.query import QueryWeighting
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,14 +26,14 @@ if TYPE_CHECKING:
     from rag_bm25.analysis import TextAnalyzer
 
 MAX_NAMED = 8  # differences in a message: another callable differs in nearly every probe
+_NOT_OF_ROWS = ("analyzer", *options_of(QueryWeighting))
 _NO_CONFIG = "the stored parameters are damaged: they are not those of an index"
 
 
 def _document_side(config: IndexConfig) -> dict[str, Any]:
     """Return the parameters that the rows depend on, as JSON values; delta as it is used."""
-    as_they_are = ("chunk_size", "length_unit", "k1", "b", "dense_dim", "dense_metric", "weighting")
     return {
-        **{name: getattr(config, name) for name in as_they_are},
+        **{name: getattr(config, name) for name in options_of(IndexConfig) if name not in _NOT_OF_ROWS},
         "delta": config.document_weighting().delta,
         "fields": {name: asdict(weight) for name, weight in config.fields.items()},
     }
@@ -87,11 +96,7 @@ def require_same(stored: dict[str, Any], given: IndexConfig) -> None:
     document, wanted = stored["document"], _document_side(given)
     if missing := sorted(wanted.keys() - document.keys()):
         raise FormatError(f"{_NO_CONFIG}: {', '.join(missing)} not found")
-    found = [
-        f"{name}: stored {document[name]!r}, given {value!r}"
-        for name, value in wanted.items()
-        if value != document[name]
-    ]
+    found = list_differences(document, wanted, wanted)
     analyzer = given.build_analyzer()
     contract = analyzer.contract if isinstance(analyzer, MissingAnalyzer) else contract_of(analyzer)
     found += differences(_stored_contract(stored), contract)
@@ -103,3 +108,14 @@ def require_same(stored: dict[str, Any], given: IndexConfig) -> None:
 
 def _stored_contract(stored: Mapping[str, Any]) -> AnalyzerContract:
     return AnalyzerContract(stored["analyzer"]["settings"], stored["analyzer"]["probes"])
+
+
+def differing(stored: IndexConfig, given: IndexConfig) -> list[str]:
+    """Describe each parameter that differs, those of queries and of the analyzer, too."""
+    was, now = map(_parameters, (stored, given))
+    return list_differences(was, now, now)
+
+
+def _parameters(config: IndexConfig) -> dict[str, Any]:
+    parts = config_to_dict(config, contract_of(config.build_analyzer()))
+    return {**parts["document"], **parts["query"], **parts["analyzer"]["settings"]}

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
-from rag_bm25.checks import check_choice, check_int
+from rag_bm25.definitions import Between, check_fields
 from rag_bm25.errors import StoreError
 from rag_bm25.vectors.sparse import EMPTY, SparseVector
 
@@ -26,7 +26,7 @@ KeyRange: TypeAlias = tuple[str, str]
 MAX_K = 16_384  # no engine returns more hits of a query
 SLOTS = "ab"  # last letters of primary keys: a new row of a chunk goes into the free one of two
 
-MIN_DIM, MAX_DIM = 2, 32_768  # of a FLOAT_VECTOR in Milvus
+Dim: TypeAlias = Annotated[int, Between(2, 32_768)]  # of a FLOAT_VECTOR in Milvus
 
 
 def other_slot(pk: str) -> str:
@@ -62,12 +62,11 @@ class DenseField:
     rag_bm25.errors.ParameterError: metric must be one of COSINE, IP, got 'L2'
     """
 
-    dim: int
+    dim: Dim
     metric: DenseMetric
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "dim", check_int("dim", self.dim, MIN_DIM, MAX_DIM))
-        object.__setattr__(self, "metric", check_choice("metric", self.metric, get_args(DenseMetric)))
+        check_fields(self)
 
 
 def check_metric(

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, dataclass, fields
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_args
 
-from rag_bm25.checks import check_choice, check_int, check_switch, parameter_error
+from rag_bm25.checks import parameter_error
+from rag_bm25.definitions import Between, check_fields
 from rag_bm25.errors import ConfigMismatchError, ParameterError
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ INDEX_TYPES: tuple[str, ...] = get_args(IndexType)
 ALGOS: tuple[str, ...] = get_args(InvertedIndexAlgo)
 QUANT_TYPES: tuple[str, ...] = get_args(QuantType)
 MILVUS_2_ALGOS = ALGOS[:3]
-MAX_SHARDS = 1024
 
 FP16_TOLERANCE = 1e-3
 """Upper bound of the relative error of a score whose weights are rounded to fp16.
@@ -66,24 +66,17 @@ class StorageOptions:
     StorageOptions(shards=4, mmap=None, index_type=None, inverted_index_algo=None, quant_type='fp32')
     >>> StorageOptions(quant_type="u16")
     Traceback (most recent call last):
-    rag_bm25.errors.ParameterError: quant_type must be one of fp16, fp32, got 'u16'
+    rag_bm25.errors.ParameterError: quant_type must be one of fp16, fp32 or None, got 'u16'
     """
 
-    shards: int | None = None
+    shards: Annotated[int, Between(1, 1024)] | None = None
     mmap: bool | None = None
     index_type: IndexType | None = None
     inverted_index_algo: InvertedIndexAlgo | None = None
     quant_type: QuantType | None = None
 
     def __post_init__(self) -> None:
-        if self.shards is not None:
-            object.__setattr__(self, "shards", check_int("shards", self.shards, 1, MAX_SHARDS))
-        if self.mmap is not None:
-            check_switch("mmap", self.mmap)
-        choices = {"index_type": INDEX_TYPES, "inverted_index_algo": ALGOS, "quant_type": QUANT_TYPES}
-        for name, values in choices.items():
-            if (value := getattr(self, name)) is not None:
-                object.__setattr__(self, name, check_choice(name, value, values))
+        check_fields(self)
 
     def given(self) -> dict[str, Any]:
         """Return the options that are not left to the server.
@@ -96,7 +89,6 @@ class StorageOptions:
         return {name: value for name, value in asdict(self).items() if value is not None}
 
 
-STORAGE_NAMES = tuple(one.name for one in fields(StorageOptions))
 DEFAULT_STORAGE = StorageOptions()
 
 

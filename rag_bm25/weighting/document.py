@@ -17,23 +17,24 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping  # noqa: TC003 - the definitions of options
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import numpy as np
 
-from rag_bm25.checks import as_str, check_parameter, comparable, parameter_error
-from rag_bm25.errors import ParameterError, short_repr
-from rag_bm25.weighting.fields import FieldWeight
-from rag_bm25.weighting.formulas import SMALLEST_NORM, WEIGHTINGS, tf_function
+from rag_bm25.definitions import FINITE, Between, check_fields
+from rag_bm25.errors import ParameterError
+from rag_bm25.weighting.fields import B, ChunkSize, FieldWeight  # noqa: TC001 - the definitions of options
+from rag_bm25.weighting.formulas import SMALLEST_NORM, WEIGHTINGS, WeightingName, tf_function
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from rag_bm25.weighting.formulas import WeightingName
-
 __all__ = ["DocumentWeighting"]
+
+K1: TypeAlias = Annotated[float, Between(0, FINITE.high)]
+Delta: TypeAlias = Annotated[float, Between(0, FINITE.high)]
 
 
 @dataclass(frozen=True)
@@ -71,21 +72,17 @@ class DocumentWeighting:
     array([2.   , 2.429, 3.326])
     """
 
-    chunk_size: float
-    k1: float = 1.5
-    b: float = 0.75
+    chunk_size: ChunkSize
+    k1: K1 = 1.5
+    b: B = 0.75
     form: WeightingName = "bm25"
-    delta: float | None = None
+    delta: Delta | None = None
     fields: Mapping[str, FieldWeight] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
-        check_parameter("chunk_size", self.chunk_size, "a finite number > 0", comparable(self.chunk_size) > 0)
-        check_parameter("k1", self.k1, "finite and >= 0", comparable(self.k1) >= 0)
-        check_parameter("b", self.b, "in [0, 1]", 0 <= comparable(self.b) <= 1)
+        check_fields(self)
         form, delta = tf_function(self.form, self.k1, self.delta)
-        object.__setattr__(self, "form", as_str(self.form))
         object.__setattr__(self, "delta", delta)
-        _check_fields(self.fields)
         if self.fields and not form.combines_fields:
             msg = f"fields must be empty for {self.form!r}, whose length norm cannot be applied field by field"
             raise ParameterError(msg)
@@ -170,12 +167,3 @@ class DocumentWeighting:
     def _values(self, tf: ArrayLike, norm: NDArray[np.float64] | float, k1: ArrayLike | None) -> NDArray[np.float64]:
         used = self.k1 if k1 is None else np.asarray(k1, np.float64)
         return WEIGHTINGS[self.form].values(np.asarray(tf, np.float64), norm, used, self.delta or 0.0)
-
-
-def _check_fields(fields: Mapping[str, FieldWeight]) -> None:
-    if not isinstance(fields, Mapping):
-        raise parameter_error("fields", "a mapping of names to FieldWeight", fields)
-    for name, weight in fields.items():
-        if not (isinstance(name, str) and name and isinstance(weight, FieldWeight)):
-            msg = f"fields must map non-empty names to FieldWeight, got {short_repr(name)}: {short_repr(weight)}"
-            raise ParameterError(msg)

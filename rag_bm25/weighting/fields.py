@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
-from rag_bm25.checks import check_parameter, comparable
+from rag_bm25.definitions import FINITE, Between, check_fields
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 MAX_WEIGHT = 1_000.0
+
+ChunkSize: TypeAlias = Annotated[float, Between(0, FINITE.high, above=True)]
+B: TypeAlias = Annotated[float, Between(0, 1)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,16 +40,12 @@ class FieldWeight:
     FieldWeight(chunk_size=30, weight=2.0, b=0.75)
     """
 
-    chunk_size: float
-    weight: float = 1.0
-    b: float = 0.75
+    chunk_size: ChunkSize
+    weight: Annotated[float, Between(1 / MAX_WEIGHT, MAX_WEIGHT)] = 1.0
+    b: B = 0.75
 
     def __post_init__(self) -> None:
-        within = 1 / MAX_WEIGHT <= comparable(self.weight) <= MAX_WEIGHT
-        check_parameter("weight of a field", self.weight, f"in [{1 / MAX_WEIGHT:g}, {MAX_WEIGHT:g}]", within)
-        check_parameter("b of a field", self.b, "in [0, 1]", 0 <= comparable(self.b) <= 1)
-        positive = comparable(self.chunk_size) > 0
-        check_parameter("chunk_size of a field", self.chunk_size, "a finite number > 0", positive)
+        check_fields(self)
 
 
 def field_text(metadata: Mapping[str, Any], name: str) -> str:

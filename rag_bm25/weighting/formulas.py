@@ -24,7 +24,8 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_bm25.checks import check_choice, check_parameter, comparable, parameter_error
+from rag_bm25.checks import check_choice, parameter_error
+from rag_bm25.definitions import FINITE, Between, Number
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -126,14 +127,19 @@ def tf_function(name: str, k1: float, delta: float | None) -> tuple[TfFunction, 
     ('(k1 + 1) * tf / (tf + k1 * norm) + delta', 1.0)
     """
     form = WEIGHTINGS[check_choice("weighting", name, WEIGHTING_NAMES)]
-    check_parameter("k1", k1, f"finite and >= {form.least_k1:g} for {name!r}", comparable(k1) >= form.least_k1)
+    _check_least("k1", k1, form.least_k1, name)
     if delta is None:
         return form, form.delta
     if form.delta is None:
         raise parameter_error("delta", f"None for {name!r}, which has none", delta)
-    rule = f"finite and >= {form.least_delta:g} for {name!r}"
-    check_parameter("delta", delta, rule, comparable(delta) >= form.least_delta)
+    _check_least("delta", delta, form.least_delta, name)
     return form, delta
+
+
+def _check_least(name: str, value: float, least: float, form: str) -> None:
+    number = Number(Between(least, FINITE.high), whole=False)
+    if not number.holds(value):
+        raise parameter_error(name, f"{number.rule} for {form!r}", value)
 
 
 def _ratio(tf: Numbers, norm: Numbers | float) -> Numbers:

@@ -200,7 +200,7 @@ def test_adopting_again_without_a_change_writes_nothing(foreign: Foreign, config
 
 
 def test_a_change_of_lengths_alone_is_stored(foreign: Foreign) -> None:
-    config = IndexConfig(4, "characters", analyzer=split)
+    config = IndexConfig(4, length_unit="characters", analyzer=split)
     adopted(config)
     foreign.texts[3] = "fig      "
     adopted(config)

@@ -43,11 +43,11 @@ def test_evaluate_takes_titles_as_a_field(beir: Path) -> None:
     assert result["config"]["fields"] == {"title": {"chunk_size": 6, "weight": 2, "b": 0.75}}
     assert (result["ndcg@10"], result["chunk_size"]) == (0.5, 8.0)
     lines = run("evaluate", beir, "--field", "title:6:2.0").stdout.splitlines()
-    assert lines[0].endswith(", chunk size 8.0 estimated characters, field title:6:2:0.75")
+    assert lines[0].endswith(", chunk size 8.0 estimated characters, fields title:6:2:0.75")
 
 
 @pytest.mark.parametrize(
-    "arguments", [("--field", "tags:6"), ("--chunk-size", "20", "--compare", "field=title:6+tags:6")]
+    "arguments", [("--field", "tags:6"), ("--chunk-size", "20", "--compare", "fields=title:6+tags:6")]
 )
 def test_evaluate_says_which_field_there_is(beir: Path, databases: Databases, arguments: tuple[str, ...]) -> None:
     message = "a field must be 'title', the only one in BEIR format, got 'tags'"

@@ -6,8 +6,11 @@ import pytest
 import typer
 from support.command_line import run
 
+from rag_bm25 import FieldWeight
 from rag_bm25.cli.settings import parse_grid
-from rag_bm25.index.settings import SETTING_NAMES
+from rag_bm25.index.settings import SETTINGS
+
+FIELDS = {"title": FieldWeight(chunk_size=6, weight=2), "tags": FieldWeight(chunk_size=6)}
 
 pytestmark = pytest.mark.usefixtures("databases")
 
@@ -20,7 +23,7 @@ def test_a_switch_names_the_words_that_are_taken() -> None:
 
 def test_an_unknown_setting_is_answered_with_the_known_ones() -> None:
     stderr = " ".join(run("ingest", ".", "--set", "k9=1").stderr.split())
-    assert f"Invalid value for --set: a parameter must be one of {', '.join(SETTING_NAMES)}, got 'k9'" in stderr
+    assert f"Invalid value for --set: a parameter must be one of {', '.join(SETTINGS)}, got 'k9'" in stderr
 
 
 @pytest.mark.parametrize(
@@ -41,12 +44,12 @@ def test_an_unknown_setting_is_answered_with_the_known_ones() -> None:
             [(f"k1={k1},b=0.4", {"k1": float(k1), "b": 0.4}) for k1 in ("0.9", "1.2", "2")],
         ),
         (
-            "k1=1,2,field=none,title:6:2+tags:6",
+            "k1=1,2,fields=none,title:6:2+tags:6",
             [
-                ("k1=1,field=none", {"k1": 1, "field": None}),
-                ("k1=1,field=title:6:2+tags:6", {"k1": 1, "field": "title:6:2+tags:6"}),
-                ("k1=2,field=none", {"k1": 2, "field": None}),
-                ("k1=2,field=title:6:2+tags:6", {"k1": 2, "field": "title:6:2+tags:6"}),
+                ("k1=1,fields=none", {"k1": 1, "fields": {}}),
+                ("k1=1,fields=title:6:2+tags:6", {"k1": 1, "fields": FIELDS}),
+                ("k1=2,fields=none", {"k1": 2, "fields": {}}),
+                ("k1=2,fields=title:6:2+tags:6", {"k1": 2, "fields": FIELDS}),
             ],
         ),
         ("chunk_size=auto,300", [("chunk_size=auto", {"chunk_size": "auto"}), ("chunk_size=300", {"chunk_size": 300})]),

@@ -25,7 +25,7 @@ def test_scores_over_fields_are_those_of_the_loops(
     new_index: Callable[[IndexConfig], BM25Index], form: WeightingName
 ) -> None:
     fields = {"title": FieldWeight(chunk_size=2, weight=3.0, b=0.5)}
-    config = IndexConfig(3, "terms", analyzer=split, weighting=form, idf="lucene", fields=fields)
+    config = IndexConfig(3, length_unit="terms", analyzer=split, weighting=form, idf="lucene", fields=fields)
     index = new_index(config)
     metadatas = [{"title": TITLES[id_]} if id_ in TITLES else None for id_ in TEXTS]
     index.add(list(TEXTS.values()), ids=list(TEXTS), metadatas=metadatas)
@@ -41,7 +41,7 @@ def test_scores_over_fields_are_those_of_the_loops(
 def test_reencoded_chunks_have_their_new_vectors(
     new_index: Callable[[IndexConfig], BM25Index], opened: Callable[..., Store]
 ) -> None:
-    config = IndexConfig(3, "terms", analyzer=split, weighting="bm25t", idf="lucene")
+    config = IndexConfig(3, length_unit="terms", analyzer=split, weighting="bm25t", idf="lucene")
     index = new_index(config)
     index.add(list(TEXTS.values()), ids=list(TEXTS))
     before = index.search("apple plum fig")

@@ -11,7 +11,7 @@ import pytest
 from support.memory_store import MemoryStore
 from support.reference import split
 
-from rag_bm25 import BM25Index, FieldWeight, IndexConfig
+from rag_bm25 import BM25Index, FieldWeight, IndexConfig, QueryWeighting
 from rag_bm25.weighting.document import DocumentWeighting
 from rag_bm25.weighting.idf import IdfInputs, average_idf, idf, robertson_idf
 
@@ -158,7 +158,7 @@ def of_absent_terms(form: WeightingName, k1: float, delta: float) -> float:
 def sum_of_absent(index: BM25Index, query: list[str], tokens: list[str], idf_name: IdfName) -> float:
     """Sum the IDFs of the query terms that a chunk does not have."""
     lacking = [term for term in query if term not in tokens]
-    vectors = index.encode_queries([" ".join(lacking)], idf=idf_name) if lacking else []
+    vectors = index.encode_queries([" ".join(lacking)], weighting=QueryWeighting(idf=idf_name)) if lacking else []
     return sum(math.fsum(vector.values.tolist()) for vector in vectors)
 
 
@@ -255,7 +255,7 @@ def test_bm25f_of_the_seed_by_hand() -> None:
     fields = {"title": FieldWeight(chunk_size=4, weight=2, b=0.5)}
     index = BM25Index.from_store(
         MemoryStore(),
-        config=IndexConfig(8, "terms", k1=1.2, idf="zero", analyzer=split, fields=fields),
+        config=IndexConfig(8, length_unit="terms", k1=1.2, idf="zero", analyzer=split, fields=fields),
     )
     index.add(["a b c d", "b", "c"], ids=["0", "1", "2"], metadatas=[{"title": "a e"}, {"title": "e"}, None])
     assert by_id(index, "a") == pytest.approx({0: 0.398693}, abs=1e-6)

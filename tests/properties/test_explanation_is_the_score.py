@@ -60,16 +60,16 @@ def test_explanations_add_up_to_the_scores(
 ) -> None:
     config = IndexConfig(
         document.chunk_size,
-        unit,
-        document.k1,
-        document.b,
-        weighting.epsilon,
-        weighting.idf,
-        weighting.k3,
-        words_and_bigrams,
-        document.form,
-        document.delta,
-        document.fields,
+        length_unit=unit,
+        k1=document.k1,
+        b=document.b,
+        epsilon=weighting.epsilon,
+        idf=weighting.idf,
+        k3=weighting.k3,
+        analyzer=words_and_bigrams,
+        weighting=document.form,
+        delta=document.delta,
+        fields=document.fields,
         bigram_weight=weighting.bigram_weight,
         latin_weight=weighting.latin_weight,
     )
@@ -109,7 +109,7 @@ def test_every_search_can_be_explained(
 ) -> None:
     config = IndexConfig(
         4,
-        "terms",
+        length_unit="terms",
         analyzer=words_and_bigrams,
         bigram_weight=weighting.bigram_weight,
         latin_weight=weighting.latin_weight,
@@ -176,7 +176,8 @@ def check_terms(explained: ScoreExplanation) -> None:
 def test_explanations_with_feedback_add_up_to_the_scores(
     chunks: dict[str, str], query: str, weighting: QueryWeighting, method: Feedback, data: st.DataObject
 ) -> None:
-    config = IndexConfig(4, "terms", epsilon=weighting.epsilon, idf=weighting.idf, k3=weighting.k3, analyzer=split)
+    own = {"epsilon": weighting.epsilon, "idf": weighting.idf, "k3": weighting.k3}
+    config = IndexConfig(4, length_unit="terms", analyzer=split, **own)
     index = BM25Index.from_store(MemoryStore(), config=config)
     index.add(list(chunks.values()), ids=list(chunks))
     if isinstance(method, RSJ) or data.draw(st.booleans()):

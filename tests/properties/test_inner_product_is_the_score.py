@@ -38,16 +38,16 @@ def scores(index: BM25Index, query: str, k: int = 100, **options: object) -> dic
 def config_of(document: DocumentWeighting, weighting: QueryWeighting, unit: LengthUnit = "terms") -> IndexConfig:
     return IndexConfig(
         document.chunk_size,
-        unit,
-        document.k1,
-        document.b,
-        weighting.epsilon,
-        weighting.idf,
-        weighting.k3,
-        split,
-        document.form,
-        document.delta,
-        document.fields,
+        length_unit=unit,
+        k1=document.k1,
+        b=document.b,
+        epsilon=weighting.epsilon,
+        idf=weighting.idf,
+        k3=weighting.k3,
+        analyzer=split,
+        weighting=document.form,
+        delta=document.delta,
+        fields=document.fields,
     )
 
 
@@ -108,7 +108,7 @@ def test_bigrams_are_a_channel_with_a_weight_and_without_a_length(
     chunks: dict[str, str], query: str, weighting: QueryWeighting, unit: LengthUnit
 ) -> None:
     parameters = {name: value for name, value in asdict(weighting).items() if name != "word_bigram_weight"}
-    config = IndexConfig(4, unit, analyzer=words_and_bigrams, **parameters)
+    config = IndexConfig(4, length_unit=unit, analyzer=words_and_bigrams, **parameters)
     corpus = Corpus({id_: words_and_bigrams(text) for id_, text in chunks.items()})
     lengths = {id_: len(text) if unit == "characters" else len(text.split()) for id_, text in chunks.items()}
     expected = BM25(4, **parameters).scores(words_and_bigrams(query), corpus, lengths)

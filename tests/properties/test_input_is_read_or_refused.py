@@ -23,7 +23,7 @@ from rag_bm25.documents.checks import check_chunks, check_ids, check_namespace
 from rag_bm25.errors import RagBM25Error
 from rag_bm25.evaluation import load_beir
 from rag_bm25.filters import parse_filter
-from rag_bm25.index.settings import parse_field, parse_setting, parse_value, with_settings
+from rag_bm25.index.settings import read_setting, with_settings
 from rag_bm25.index.stored_config import config_from_dict, config_to_dict, dense_field_of
 from rag_bm25.ingestion.files import find_files
 from rag_bm25.ingestion.reading import read_file
@@ -50,7 +50,7 @@ URI = [
     *("[", "]", "/", ".", "\0", "?", "#", "@", "x" * 300, "é", "\udc80", "\n", "\u2100"),
 ]
 SETTINGS = [
-    *("k1", "b", "=", ",", "0.9", "none", "true", "field", "title", ":", "+", "chunk_size", "stem", "idf", "lucene"),
+    *("k1", "b", "=", ",", "0.9", "none", "true", "fields", "title", ":", "+", "chunk_size", "stem", "idf", "lucene"),
     *("1e400", "nan", "9" * 400, "-", "weighting", "delta", "stop_words", "user_words", "stop-words", "_"),
 ]
 SCALARS = scalars(WORDS)
@@ -101,7 +101,7 @@ def judged_set(draw: Draw, folder: Path) -> None:
 
 
 def stored_config(draw: Draw, folder: Path) -> None:
-    fields = {"t": parse_field("t:30:2.0")[1]}
+    fields = read_setting("fields", "t:30:2.0")
     sound = draw(st.sampled_from([IndexConfig(5, analyzer=split), IndexConfig(5, fields=fields, dense_dim=8)]))
     stored = json.loads(json.dumps(config_to_dict(sound, contract_of(sound.build_analyzer()))))
     stored = draw(mutated(stored, WORDS))
@@ -122,8 +122,8 @@ def filters(draw: Draw, folder: Path) -> None:
 
 
 def settings(draw: Draw, folder: Path) -> None:
-    name, value = parse_setting(draw(texts(SETTINGS, 4)))
-    config = with_settings(IndexConfig(500), {name: parse_value(value)})
+    name, _, value = draw(texts(SETTINGS, 4)).partition("=")
+    config = with_settings(IndexConfig(500), {name: read_setting(name, value)})
     config_to_dict(config, contract_of(split))
 
 

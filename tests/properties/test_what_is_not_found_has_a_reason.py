@@ -44,7 +44,7 @@ searches = st.fixed_dictionaries(
 def test_what_is_not_found_has_a_reason(
     chunks: tuple[dict[str, str], ...], query: Query, search: dict[str, Any]
 ) -> None:
-    index = BM25Index.from_store(MemoryStore(), config=IndexConfig(4, "terms", analyzer=words_and_bigrams))
+    index = BM25Index.from_store(MemoryStore(), config=IndexConfig(4, length_unit="terms", analyzer=words_and_bigrams))
     for namespace, some in zip(SPACES, chunks, strict=True):
         metadatas = [{"n": number % 2} for number in range(len(some))]
         index.add(list(some.values()), ids=list(some), namespace=namespace, metadatas=metadatas)

@@ -24,9 +24,10 @@ from rag_bm25 import (
     QueryExpansion,
     QueryWeighting,
     Rocchio,
+    StorageOptions,
     ValueBoost,
 )
-from rag_bm25.definitions import Kind, Many, OneOf, Option, Value, check_given, options_of
+from rag_bm25.definitions import Kind, Many, Named, OneOf, Option, Value, check_given, options_of
 from rag_bm25.hits.options import SearchOptions
 from rag_bm25.index.searching.hybrid import FusionOptions
 from rag_bm25.weighting.query import DEFAULT_WEIGHTING
@@ -44,11 +45,11 @@ def value_types(kind: Kind) -> list[type]:
     if isinstance(kind, Value):
         own = [value_types(option.kind) for option in options_of(kind.cls).values()]
         return [kind.cls, *(one for some in own for one in some)]
-    parts = kind.kinds if isinstance(kind, OneOf) else [kind.item] if isinstance(kind, Many) else []
+    parts = kind.kinds if isinstance(kind, OneOf) else [kind.item] if isinstance(kind, Many | Named) else []
     return [one for part in parts for one in value_types(part)]
 
 
-EVERY = [SearchOptions, FusionOptions]
+EVERY = [SearchOptions, FusionOptions, IndexConfig, StorageOptions]
 for options in tuple(EVERY):
     EVERY += [cls for option in options_of(options).values() for cls in value_types(option.kind) if cls not in EVERY]
 
@@ -107,7 +108,7 @@ def test_a_shell_and_json_write_the_same_value(name: str, word: str, value: Any)
         ("group", "", "group.key is missing"),
         ("group", "source,sizes=2", "group has no 'sizes'; it has key, size, score"),
         ("group", "{", "group must be an object with key, size, score, got '{'"),
-        ("diversity", "mmr:2", "diversity.trade_off must be a number in [0, 1], got 2.0"),
+        ("diversity", "mmr:2", "diversity.trade_off must be a number in [0, 1], got 2"),
         ("diversity", "most", "diversity.type must be one of mmr, near_duplicates, got 'most'"),
         ("feedback", "rsj", "feedback.relevant is missing"),
         ("weighting", "idf=foo", "weighting.idf must be one of epsilon, lucene, zero, plus, tfidf, plain, got 'foo'"),

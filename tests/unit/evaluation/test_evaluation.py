@@ -139,7 +139,7 @@ def test_mean_length_of_nothing_is_still_a_chunk_size() -> None:
 
 def test_auto_mean_is_the_mean_that_the_index_measures() -> None:
     texts = ["to be or not", "to be"]
-    index = BM25Index.from_store(MemoryStore(), config=IndexConfig(1, "terms", analyzer=str.split))
+    index = BM25Index.from_store(MemoryStore(), config=IndexConfig(1, length_unit="terms", analyzer=str.split))
     index.add(texts)
     assert mean_length(texts, "terms", str.split) == index.stats().mean_length
 

@@ -1,134 +1,116 @@
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
+import hypothesis
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from support.reference import split
 from support.strategies import field_names, field_weights
 
 from rag_bm25 import AnalyzerConfig, FieldWeight, IndexConfig, ParameterError
-from rag_bm25.index.settings import (
-    SETTING_NAMES,
-    differing,
-    document_side,
-    format_fields,
-    parse_field,
-    parse_setting,
-    parse_value,
-    query_options,
-    with_settings,
-)
-from rag_bm25.weighting.query import QueryWeighting
+from rag_bm25.index.settings import SETTINGS, document_side, read_setting, with_settings
+from rag_bm25.index.stored_config import differing
 
 BASE = IndexConfig(500)
+TITLE, TAGS = {"标题": FieldWeight(chunk_size=30)}, FieldWeight(chunk_size=6)
+
+
+def test_every_parameter_with_one_value_that_a_score_depends_on_is_a_setting() -> None:
+    of_index = set(vars(BASE)) - {"analyzer", "dense_dim", "dense_metric"}
+    of_analyzer = set(vars(AnalyzerConfig())) - {"stop_words", "query_stop_words", "user_words"}
+    assert set(SETTINGS) == of_index | of_analyzer
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_the_own_value_of_a_setting_is_read_as_it_is(name: str) -> None:
+    own = getattr(BASE if hasattr(BASE, name) else BASE.analyzer, name)
+    for given in (own, "none" if own == {} else str(own)):
+        assert with_settings(BASE, {name: read_setting(name, given)}) == BASE
 
 
 @pytest.mark.parametrize(
-    ("text", "value"),
-    [("1.5", 1.5), ("-2", -2), ("1e3", 1000), (" lucene ", "lucene"), ("TRUE", True), ("false", False), ("None", None)],
+    ("name", "text", "value"),
+    [
+        ("k1", "1.5", 1.5),
+        ("chunk_size", "1e3", 1000),
+        ("k3", "None", None),
+        ("stem", "FALSE", False),
+        ("stem", "german", "german"),
+        ("fields", "标题:30", TITLE),
+        ("fields", " 标题:30:2.5 ", {"标题": FieldWeight(chunk_size=30, weight=2.5)}),
+        ("fields", "标题:0.5:2:0+tags:6", {"标题": FieldWeight(chunk_size=0.5, weight=2, b=0), "tags": TAGS}),
+        ("fields", '{"a:b": {"chunk_size": 30, "b": 0}}', {"a:b": FieldWeight(chunk_size=30, b=0)}),
+        ("fields", "none", {}),
+    ],
 )
-def test_values_are_read_as_what_they_look_like(text: str, value: object) -> None:
-    found = parse_value(text)
+def test_a_text_is_read_by_the_kind_of_its_setting(name: str, text: str, value: object) -> None:
+    found = read_setting(name, text)
     assert found == value
     assert type(found) is type(value)
 
 
-def test_names_may_have_hyphens_and_values_signs_of_equality() -> None:
-    assert parse_setting("bigram-weight= 0.3 ") == ("bigram_weight", "0.3")
-    assert parse_setting("k1") == ("k1", "")
-
-
-@pytest.mark.parametrize("name", ["k2", "analyzer", "stop_words", "dense_dim", ""])
-def test_unknown_names_are_refused_with_the_known_ones(name: str) -> None:
-    with pytest.raises(ParameterError, match=r"a parameter must be one of chunk_size, .*k1, .*stem"):
-        parse_setting(f"{name}=1")
-    with pytest.raises(ParameterError, match="a parameter must be one of"):
-        with_settings(BASE, {name: 1})
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("k2", "1", "a parameter must be one of chunk_size, "),
+        ("analyzer", "jieba", "a parameter must be one of chunk_size, "),
+        ("stop_words", "a", "a parameter must be one of chunk_size, "),
+        ("k1", "-1", "k1 must be a finite number >= 0, got -1"),
+        ("idf", "bm42", "idf must be one of epsilon, "),
+        ("stem", "klingon", "stem must be True, False or one of arabic, "),
+        ("fields", "title", "fields.title.chunk_size is missing"),
+        ("fields", ":30", "fields must be a mapping of names to FieldWeight, got {'': "),
+        ("fields", "a:30+a:20", "fields must be a mapping of names to FieldWeight, got 'a:30+a:20'"),
+        ("fields", "title:30:1:0.5:2", "fields.title has no '2'; it has chunk_size, weight, b"),
+        ("fields", "title:long", "fields.title.chunk_size must be a finite number > 0, got 'long'"),
+        ("fields", "title:30:0", "fields.title.weight must be a number in [0.001, 1,000], got 0"),
+    ],
+)
+def test_a_text_that_breaks_the_rule_is_refused(name: str, text: str, message: str) -> None:
+    with pytest.raises(ParameterError) as caught:
+        read_setting(name, text)
+    assert str(caught.value).startswith(message)
 
 
 def test_settings_reach_the_config_and_its_analyzer() -> None:
-    changed = with_settings(BASE, {"k1": 0.9, "idf": "lucene", "stem": False})
-    assert changed == IndexConfig(500, k1=0.9, idf="lucene", analyzer=AnalyzerConfig(stem=False))
+    changed = with_settings(BASE, {"k1": 0.9, "idf": "lucene", "stem": False, "user_words": ["云计算"]})
+    analyzer = AnalyzerConfig(stem=False, user_words=["云计算"])  # type: ignore[arg-type]
+    assert changed == IndexConfig(500, k1=0.9, idf="lucene", analyzer=analyzer)
     assert with_settings(BASE, {}) == BASE
+    with pytest.raises(ParameterError, match="a parameter must be one of chunk_size, "):
+        with_settings(BASE, {"k2": 1})
 
 
 def test_a_callable_has_no_settings() -> None:
-    with pytest.raises(ParameterError, match="stem must be settings of the built-in analyzer"):
+    with pytest.raises(ParameterError, match="stem must be settings of the built-in analyzer, got the analyzer"):
         with_settings(IndexConfig(500, analyzer=split), {"stem": False})
 
 
 @pytest.mark.parametrize(
-    "settings", [{}, {"k1": 0.9}, {"stem": False, "bigrams": False}, {"chunk_size": 7, "k3": 2.0, "idf": "plus"}]
-)
-def test_what_differs_leads_from_one_config_to_the_other(settings: dict[str, object]) -> None:
-    changed = with_settings(BASE, settings)  # type: ignore[arg-type]
-    assert differing(BASE, changed) == settings
-    assert with_settings(BASE, differing(BASE, changed)) == changed
-
-
-def test_the_query_side_is_what_a_query_weighting_has() -> None:
-    config = with_settings(BASE, {"idf": "lucene", "k3": 2.0, "epsilon": 0.5, "bigram_weight": 0.7})
-    assert QueryWeighting(**query_options(config)) == config.query_weighting()  # type: ignore[arg-type]
-    assert document_side(config) == document_side(BASE)
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [{"k1": 0.9}, {"chunk_size": 400}, {"stem": False}, {"query_segmentation": "search"}, {"field": "title:30"}],
-)
-def test_the_document_side_is_everything_else(settings: dict[str, object]) -> None:
-    assert document_side(with_settings(BASE, settings)) != document_side(BASE)  # type: ignore[arg-type]
-
-
-def test_every_name_can_be_set_to_its_own_value() -> None:
-    analyzer = AnalyzerConfig()
-    own = {
-        name: getattr(BASE if hasattr(BASE, name) else analyzer, name) for name in SETTING_NAMES if name != "field"
-    } | {"field": format_fields(BASE.fields)}
-    assert with_settings(BASE, own) == BASE
-
-
-# Fields
-
-
-@pytest.mark.parametrize(
-    ("text", "weight"),
+    ("settings", "differences"),
     [
-        ("标题:30", FieldWeight(chunk_size=30)),
-        (" 标题:30:2.5 ", FieldWeight(chunk_size=30, weight=2.5)),
-        ("标题:0.5:2:0", FieldWeight(chunk_size=0.5, weight=2, b=0)),
+        ({}, []),
+        ({"delta": None, "weighting": "bm25"}, []),
+        ({"k1": 0.9, "idf": "plus"}, ["k1: stored 1.5, given 0.9", "idf: stored 'epsilon', given 'plus'"]),
+        ({"stem": False}, ["stem: stored True, given False"]),
+        ({"user_words": ["云计算"]}, ["user_words: only given ['云计算', None]"]),
+        ({"fields": TITLE}, ["fields: stored {}, given {'标题': {'chunk_size': 30, 'weight': 1.0, 'b': 0.75}}"]),
     ],
 )
-def test_a_field_is_read_with_the_numbers_that_are_there(text: str, weight: FieldWeight) -> None:
-    assert parse_field(text) == ("标题", weight)
+def test_every_setting_that_differs_is_told(settings: dict[str, Any], differences: list[str]) -> None:
+    assert differing(BASE, with_settings(BASE, settings)) == differences
 
 
-@pytest.mark.parametrize(
-    ("text", "rule"),
-    [
-        ("title", r"must be NAME:CHUNK_SIZE, .*, got 'title'"),
-        (":30", "must be NAME:CHUNK_SIZE, .*, got ':30'"),
-        ("title:30:1:0.5:2", "must be NAME:CHUNK_SIZE, "),
-        ("title:", r"chunk_size of a field must be a finite number > 0, got ''"),
-        ("title:long", r"chunk_size of a field must be a finite number > 0, got 'long'"),
-        ("title:30:0", r"weight of a field must be in \[0.001, 1000\], got 0"),
-        ("title:30:1:2", r"b of a field must be in \[0, 1\], got 2"),
-    ],
-)
-def test_a_field_that_breaks_a_rule_is_refused(text: str, rule: str) -> None:
-    with pytest.raises(ParameterError, match=rule):
-        parse_field(text)
-    with pytest.raises(ParameterError, match=rule):
-        with_settings(BASE, {"field": text})
+def test_the_document_side_is_all_but_the_query_side() -> None:
+    assert document_side(with_settings(BASE, {"idf": "lucene", "k3": 2.0, "bigram_weight": 0.7})) == BASE
+    settings = {"k1": 0.9, "chunk_size": 400, "stem": False, "query_segmentation": "search", "fields": TITLE}
+    for name, value in settings.items():
+        changed = with_settings(BASE, {name: value})
+        assert document_side(changed) == changed != BASE
 
 
-weights_by_name = st.dictionaries(field_names, field_weights, max_size=3)
-
-
-@given(weights_by_name, weights_by_name)
-def test_fields_are_a_setting_like_others(before: dict[str, FieldWeight], after: dict[str, FieldWeight]) -> None:
-    base, other = IndexConfig(500, fields=before), IndexConfig(500, fields=after)
-    settings = differing(base, other)
-    assert settings == ({} if before == after else {"field": format_fields(after)})
-    assert with_settings(base, settings) == other
-    assert with_settings(base, {"field": None}).fields == {}
+@hypothesis.given(field_names, field_weights)
+def test_a_field_is_read_as_it_is_written(name: str, weight: FieldWeight) -> None:
+    written = f"{name}:{weight.chunk_size}:{weight.weight}:{weight.b}"
+    assert read_setting("fields", written) == replace(BASE, fields={name: weight}).fields

@@ -140,7 +140,7 @@ def test_stop_words_are_those_of_each_part_of_a_query(store: MemoryStore) -> Non
 def test_lengths_are_shown_in_their_unit(store: MemoryStore) -> None:
     from support.reference import split
 
-    index = BM25Index.from_store(store, config=IndexConfig(500, "characters", analyzer=split))
+    index = BM25Index.from_store(store, config=IndexConfig(500, length_unit="characters", analyzer=split))
     index.add(["apple pie"], ids=["1"])
     text = index.explain("apple", "1").tree
     assert "9 = length of the chunk in characters" in text

@@ -44,7 +44,7 @@ def words_and_han_bigrams(text: str) -> list[str]:
     return [*words, *("\0" + word[at : at + 2] for word in words if word > "z" for at in range(len(word) - 1))]
 
 
-CONFIG = IndexConfig(10, "terms", analyzer=words_and_han_bigrams, idf="lucene", bigram_weight=0.5)
+CONFIG = IndexConfig(10, length_unit="terms", analyzer=words_and_han_bigrams, idf="lucene", bigram_weight=0.5)
 
 
 @pytest.fixture
@@ -105,7 +105,9 @@ def test_terms_have_their_numbers_in_fields(index: BM25Index) -> None:
 
 
 def test_terms_of_fields_say_where_they_are() -> None:
-    config = IndexConfig(4, "terms", analyzer=split, fields={"title": FieldWeight(chunk_size=4, weight=2.0)})
+    config = IndexConfig(
+        4, length_unit="terms", analyzer=split, fields={"title": FieldWeight(chunk_size=4, weight=2.0)}
+    )
     index = BM25Index.from_store(MemoryStore(), config=config)
     index.add(["fig pear fig", "plum"], ids=["a", "b"], metadatas=[{"title": "fig"}, {"title": ""}])
     fig, pear = sorted(index.explain("fig pear", "a").terms, key=lambda term: term.term)

@@ -31,7 +31,7 @@ def test_log_below_a_frequency_of_1_is_its_tangent() -> None:
 def test_k1_that_no_form_takes_is_refused() -> None:
     with pytest.raises(ParameterError) as caught:
         tf_function("bm25l", -1, None)
-    assert str(caught.value) == "k1 must be finite and >= 0 for 'bm25l', got -1"
+    assert str(caught.value) == "k1 must be a finite number >= 0 for 'bm25l', got -1"
 
 
 K1 = "1.5 = k1, saturation"
@@ -55,7 +55,7 @@ LENGTHS = ["2 = length of the chunk in terms", "4 = chunk_size in terms, in plac
 def test_explanation_shows_the_parameters_that_the_form_has(
     form: WeightingName, formula: str, parameters: list[str]
 ) -> None:
-    config = IndexConfig(4, "terms", analyzer=split, weighting=form)
+    config = IndexConfig(4, length_unit="terms", analyzer=split, weighting=form)
     index = BM25Index.from_store(MemoryStore(), config=config)
     index.add(["apple fig"], ids=["1"])
     weight = index.explain("apple", "1").details[0].details[1]
@@ -68,7 +68,7 @@ def test_explanation_shows_the_parameters_that_the_form_has(
 
 def hybrid(form: WeightingName) -> BM25Index:
     index = BM25Index.from_store(
-        MemoryStore(), config=IndexConfig(4, "terms", analyzer=split, weighting=form, dense_dim=2)
+        MemoryStore(), config=IndexConfig(4, length_unit="terms", analyzer=split, weighting=form, dense_dim=2)
     )
     index.add(["fig " * 500, "plum"], ids=["1", "2"], embeddings=[[1, 0], [0, 1]])
     return index

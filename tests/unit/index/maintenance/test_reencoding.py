@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from rag_bm25.weighting.formulas import WeightingName
 
-CONFIG = IndexConfig(8, "terms", analyzer=split, weighting="bm25t", idf="lucene")
+CONFIG = IndexConfig(8, length_unit="terms", analyzer=split, weighting="bm25t", idf="lucene")
 
 
 def corpus(size: int = 30) -> list[str]:
@@ -100,7 +100,7 @@ def test_statistics_stay_as_they_are() -> None:
 
 
 def test_texts_metadata_dense_vectors_and_lengths_stay_as_they_are() -> None:
-    config = IndexConfig(8, "terms", analyzer=split, weighting="bm25t", dense_dim=2)
+    config = IndexConfig(8, length_unit="terms", analyzer=split, weighting="bm25t", dense_dim=2)
     index = BM25Index.from_store(MemoryStore(), config=config)
     index.add(["a a b", "b"], ids=["1", "2"], embeddings=[[1, 0], [0, 1]], metadatas=[{"n": 1}, None])
     before = index.get(["1", "2"])
@@ -123,7 +123,7 @@ def test_again_there_is_nothing_to_write() -> None:
 @pytest.mark.parametrize("form", ["bm25", "bm25+", "tf"])
 def test_nothing_is_written_where_a_vector_is_its_chunk_s_alone(form: WeightingName) -> None:
     store = MemoryStore()
-    index = filled(store, IndexConfig(8, "terms", analyzer=split, weighting=form))
+    index = filled(store, IndexConfig(8, length_unit="terms", analyzer=split, weighting=form))
     before = (set(store.collections.chunks), set(store.collections.log))
     store.calls.clear()
     report = index.reencode()
@@ -208,7 +208,7 @@ def test_scores_are_explained(store: MemoryStore) -> None:
 
 def test_fields_count_for_the_k1() -> None:
     fields = {"title": FieldWeight(chunk_size=2, weight=3.0)}
-    config = IndexConfig(8, "terms", analyzer=split, weighting="bm25t", fields=fields)
+    config = IndexConfig(8, length_unit="terms", analyzer=split, weighting="bm25t", fields=fields)
     index = BM25Index.from_store(MemoryStore(), config=config)
     index.add(["a", "a b"], ids=["1", "2"], metadatas=[{"title": "a a"}, None])
     # a: 1 / (0.25 + 0.75 / 8) + 3 * 2 = 8.909091 and 1 / (0.25 + 0.75 / 4) = 2.285714, times the norm of a text of mean

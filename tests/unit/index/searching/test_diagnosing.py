@@ -247,7 +247,7 @@ def test_a_near_duplicate_is_left_out_for_a_better_hit() -> None:
 
 
 def test_the_rank_is_looked_for_far_down(monkeypatch: pytest.MonkeyPatch) -> None:
-    index = BM25Index.from_store(MemoryStore(), config=IndexConfig(400, "terms", analyzer=split))
+    index = BM25Index.from_store(MemoryStore(), config=IndexConfig(400, length_unit="terms", analyzer=split))
     index.add(["fig " + "plum " * at for at in range(150)], ids=[f"{at:03}" for at in range(150)])
     last = index.diagnose("fig", "149", k=3)
     assert (last.rank, codes(last), last.num_hits) == (150, ["k"], 3)
