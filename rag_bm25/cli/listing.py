@@ -138,7 +138,7 @@ def show(
     id: Annotated[str, opt.argument("ID", "Id of a chunk.")],
     place: opt.IndexAddress,
     namespace: opt.Namespace = None,
-    top: Annotated[int, typer.Option(min=1, max=1_000, help="Maximum number of its terms.")] = 10,
+    k: Annotated[int, typer.Option("-k", min=1, max=1_000, help="Maximum number of its terms.")] = 10,
     as_json: opt.AsJson = False,
 ) -> None:
     """Show a chunk with its place, metadata and terms.
@@ -148,7 +148,7 @@ def show(
     """
     own_namespace = opt.one_namespace(namespace)
     with place.open_existing(read_only=True) as index:
-        found = describe_chunk(index, id, own_namespace, top)
+        found = describe_chunk(index, id, own_namespace, k)
     console = open_console()
     if as_json:
         chunk = asdict(found["chunk"])
@@ -157,7 +157,7 @@ def show(
         console.print(render_chunk(found, index.config, console.width if console.is_terminal else None))
 
 
-def describe_chunk(index: BM25Index, id: str, namespace: str, top: int) -> dict[str, Any]:
+def describe_chunk(index: BM25Index, id: str, namespace: str, k: int) -> dict[str, Any]:
     """Read a chunk, the ids of its neighbours, and its terms."""
     found = index.get([id], namespace=namespace)
     if not found:
@@ -170,5 +170,5 @@ def describe_chunk(index: BM25Index, id: str, namespace: str, top: int) -> dict[
         "chunk": chunk,
         "before": passage[at - 1].id if at else None,
         "after": passage[at + 1].id if at + 1 < len(passage) else None,
-        "terms": [asdict(term) for term in index.chunk_terms(id, top=top, namespace=namespace)],
+        "terms": [asdict(term) for term in index.chunk_terms(id, k=k, namespace=namespace)],
     }

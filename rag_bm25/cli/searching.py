@@ -145,13 +145,13 @@ def explain(
 def terms(
     place: opt.IndexAddress,
     prefix: Annotated[str, typer.Argument(metavar="PREFIX", help="Beginning of the terms, as they are stemmed.")] = "",
-    top: Annotated[int, typer.Option(min=1, max=MAX_LISTED_TERMS, help="Maximum number of terms.")] = 100,
+    k: Annotated[int, typer.Option("-k", min=1, max=MAX_LISTED_TERMS, help="Maximum number of terms.")] = 100,
     namespace: opt.Namespaces = None,
     filter: opt.Filter = None,
     as_json: opt.AsJson = False,
 ) -> None:
     """List the terms that most chunks have, with their df and IDF."""
     with place.open_existing(read_only=True) as index:
-        found = index.terms(prefix=prefix, top=top, namespace=namespace or "", filter=opt.parse_filter_option(filter))
+        found = index.terms(prefix=prefix, k=k, namespace=namespace or "", filter=opt.parse_filter_option(filter))
     lines = [f"{term.term}  df {term.df:,} of {term.num_chunks:,}  IDF {term.idf:.3f}" for term in found]
     print_result(as_json, [asdict(term) for term in found], *map(Text, lines))

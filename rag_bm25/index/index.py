@@ -1173,7 +1173,7 @@ class BM25Index:
         return self._terms.of_texts([as_str(text) for text in texts], parse_scope(filter, namespace))
 
     def terms(
-        self, *, prefix: str = "", top: int = 100, namespace: Namespaces = "", filter: FilterLike = None
+        self, *, prefix: str = "", k: int = 100, namespace: Namespaces = "", filter: FilterLike = None
     ) -> list[TermStatistics]:
         """List the terms that most chunks have; bigrams are not among them.
 
@@ -1181,7 +1181,7 @@ class BM25Index:
         ----------
         prefix : str
             Only terms that begin with it, as the analyzer makes them: case-folded and stemmed.
-        top : int
+        k : int
             Maximum number of terms, in 1..1000000.
         namespace, filter
             As for :meth:`term_statistics`.
@@ -1195,21 +1195,21 @@ class BM25Index:
         --------
         ::
 
-            [term.term for term in index.terms(prefix="contract", top=10)]
+            [term.term for term in index.terms(prefix="contract", k=10)]
         """
         if not isinstance(prefix, str):
             raise InputError(f"prefix must be a str, got {type(prefix).__name__}")
-        check_int("top", top, 1, MAX_LISTED_TERMS)
-        return self._terms.beginning_with(as_str(prefix), top, parse_scope(filter, namespace))
+        check_int("k", k, 1, MAX_LISTED_TERMS)
+        return self._terms.beginning_with(as_str(prefix), k, parse_scope(filter, namespace))
 
-    def chunk_terms(self, id: str, *, top: int = 10, namespace: Namespaces = "") -> list[ChunkTerm]:
+    def chunk_terms(self, id: str, *, k: int = 10, namespace: Namespaces = "") -> list[ChunkTerm]:
         """List the terms of a stored chunk that count most; bigrams are not among them.
 
         Parameters
         ----------
         id : str
             Id of the chunk.
-        top : int
+        k : int
             Maximum number of terms, in 1..1000000.
         namespace
             As for :meth:`search`; the chunk must be in one of them only.
@@ -1228,10 +1228,10 @@ class BM25Index:
         --------
         ::
 
-            [term.term for term in index.chunk_terms("docs/law.txt#12", top=5)]
+            [term.term for term in index.chunk_terms("docs/law.txt#12", k=5)]
         """
-        check_int("top", top, 1, MAX_LISTED_TERMS)
-        return self._terms.of_chunk(check_id("id", id), top, parse_scope(None, namespace))
+        check_int("k", k, 1, MAX_LISTED_TERMS)
+        return self._terms.of_chunk(check_id("id", id), k, parse_scope(None, namespace))
 
     def stats(self, *, namespace: Namespaces = None) -> IndexStats:
         """Return the figures of the index, and the effective BM25 parameters of its `chunk_size`.

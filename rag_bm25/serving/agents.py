@@ -87,7 +87,7 @@ TOOLS = (
     Tool(
         "statistics",
         "Show how many chunks there are, which namespaces, and the parameters; with terms, in how many chunks each of "
-        "them is; with top, the terms that most chunks have.",
+        "them is; with k, the terms that most chunks have.",
         requests.AgentStatistics,
         Call(Operations.figures),
         texts.Figures,

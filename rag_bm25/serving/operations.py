@@ -100,7 +100,7 @@ class Operations:
 
     def top_terms(self, asked: requests.TopTerms) -> dict[str, Any]:
         """Return the terms that most chunks have."""
-        found = self._index.terms(prefix=asked.prefix, top=asked.top, **asked.scope())
+        found = self._index.terms(prefix=asked.prefix, k=asked.k, **asked.scope())
         return {"terms": [asdict(term) for term in found]}
 
     def lengths(self, asked: requests.Lengths) -> dict[str, Any]:
@@ -178,7 +178,7 @@ class Operations:
         answer = self.statistics(requests.Statistics(namespace=asked.namespaces))
         if asked.terms is not None:
             answer |= self.term_statistics(asked.of_terms())
-        if asked.top:
+        if asked.k:
             answer["top"] = self.top_terms(asked.of_top())["terms"]
         return answer
 

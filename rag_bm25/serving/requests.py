@@ -229,12 +229,12 @@ class TopTerms(ScopeFields):
     ----------
     prefix : str
         Only terms that begin with it, as they are stemmed.
-    top : int
+    k : int
         Maximum number of terms.
     """
 
     prefix: Prefix = ""
-    top: Annotated[int, Between(1, MAX_LISTED)] = 20
+    k: Annotated[int, Between(1, MAX_LISTED)] = 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -392,14 +392,14 @@ class AgentStatistics(ScopeFields):
     terms : str or sequence of str
         Words to count the chunks of, such as those of a query.
     prefix : str
-        With top: only terms that begin with it.
-    top : int
+        With k: only terms that begin with it.
+    k : int
         List so many of the terms that most chunks have.
     """
 
     terms: Word | Texts | None = None
     prefix: Prefix = ""
-    top: Annotated[int, Between(0, 200)] = 0
+    k: Annotated[int, Between(0, 200)] = 0
 
     def of_terms(self) -> TermStatistics:
         """Return the request for the statistics of the words."""
@@ -407,7 +407,7 @@ class AgentStatistics(ScopeFields):
 
     def of_top(self) -> TopTerms:
         """Return the request for the terms that most chunks have."""
-        return TopTerms(**self._place(), prefix=self.prefix, top=self.top)
+        return TopTerms(**self._place(), prefix=self.prefix, k=self.k)
 
     def _place(self) -> dict[str, Any]:
         return {"filter": self.filter, "namespace": self.namespace, "all_namespaces": self.all_namespaces}

@@ -90,7 +90,7 @@ def test_show_has_place_text_neighbours_and_terms(docs: Path) -> None:
         "# Guide\n\n## Notice\n\n" + "A notice period of two weeks. " * 30 + "\n\n## Cost\n\n" + "Free of charge. " * 40
     )
     run("ingest", docs)
-    shown = run_json("show", "docs/guide.md#1", "--top", 3)
+    shown = run_json("show", "docs/guide.md#1", "-k", 3)
     assert (shown["before"], shown["after"]) == ("docs/guide.md#0", "docs/guide.md#2")
     assert len(shown["terms"]) == 3
     printed = run("show", "docs/guide.md#1").stdout
@@ -129,7 +129,7 @@ def test_the_weight_of_a_term_is_the_score_of_a_query_that_is_the_term(id_: str)
         assert {term.term for term in terms} == set(TEXTS[id_].split())
         weights = [term.weight for term in terms]
         assert weights == sorted(weights, reverse=True)
-        assert index.chunk_terms(id_, top=1) == terms[:1]
+        assert index.chunk_terms(id_, k=1) == terms[:1]
 
 
 @pytest.mark.parametrize("width", [20, 40, 80])

@@ -200,7 +200,7 @@ async def use_every_tool(client: Any) -> None:
     assert (await use(client, "search", query="nowhere"))["reasons"].startswith("nothing found: ")
     assert "idf" in (await use(client, "explain", query="notice", id="notes.txt#7"))["text"].lower()
     assert await use(client, "suggest", query="notice") == {"suggestion": None}
-    figures = await use(client, "statistics", terms="notice", top=2)
+    figures = await use(client, "statistics", terms="notice", k=2)
     assert (figures["terms"][0]["term"], len(figures["top"])) == ("notic", 2)
     (chunk,) = (await use(client, "chunks", id="notes.txt#7"))["chunks"]
     assert chunk["text"] == TEXTS[7]

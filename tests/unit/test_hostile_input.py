@@ -381,7 +381,7 @@ CASES: list[tuple[str, Call, type[Exception], str, list[Any]]] = [
     ("terms", lambda i, v: i.term_statistics("a", filter=v), FilterError, "", [5, "a", {"a": []}]),
     ("terms", lambda i, v: i.term_statistics("a", v), InputError, "namespace must", [[], {}, 5, [5]]),
     ("terms", lambda i, v: i.terms(prefix=v), InputError, "prefix must be a str", NO_STR),
-    ("terms", lambda i, v: i.terms(top=v), ParameterError, "top must be", [0, 1_000_001, "1", True, None]),
+    ("terms", lambda i, v: i.terms(k=v), ParameterError, "k must be", [0, 1_000_001, "1", True, None]),
     ("explain", lambda i, v: i.explain(v, "1"), InputError, "a (part of a )?query must be a str", NO_STR),
     ("explain", lambda i, v: i.explain("apple", v), InputError, "id (must|has)", [*NO_STR, *NO_TEXT, ""]),
     ("explain", lambda i, v: i.explain("apple", "1", namespace=v), InputError, "namespace must", [[], {}, 5, [5]]),

@@ -82,12 +82,12 @@ class TermLister:
         words = chain.from_iterable(AnalysedText.of_query(self._analyzer, text).words for text in texts)
         return self._look_up(list(dict.fromkeys(words)), self._weigher.context_of(counted))
 
-    def beginning_with(self, prefix: str, top: int, counted: Scope) -> list[TermStatistics]:
+    def beginning_with(self, prefix: str, k: int, counted: Scope) -> list[TermStatistics]:
         """List the words with a prefix that most chunks have."""
         words, context = self._weigher.read_vocabulary().beginning_with(prefix), self._weigher.context_of(counted)
-        return self._look_up(most_frequent(words, context.encoder.df_lookup(context.corpus), top), context)
+        return self._look_up(most_frequent(words, context.encoder.df_lookup(context.corpus), k), context)
 
-    def of_chunk(self, id_: str, top: int, scope: Scope) -> list[ChunkTerm]:
+    def of_chunk(self, id_: str, k: int, scope: Scope) -> list[ChunkTerm]:
         """List the words of a stored chunk that count most."""
         vector = read_one(self._store, self._live.view, id_, scope.namespaces).vector
         term_of = self._live.vocabulary().term
@@ -98,7 +98,7 @@ class TermLister:
         }
         found = self._look_up(list(stored), self._weigher.context_of(scope))
         weighed = [ChunkTerm(one.term, stored[one.term] * one.idf, stored[one.term], one.df, one.idf) for one in found]
-        return sorted(weighed, key=lambda one: (-one.weight, one.term))[:top]
+        return sorted(weighed, key=lambda one: (-one.weight, one.term))[:k]
 
     @staticmethod
     def _look_up(words: list[str], context: QueryContext) -> list[TermStatistics]:

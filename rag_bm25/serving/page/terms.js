@@ -23,7 +23,7 @@ export function showTerms(main, { report }) {
     try {
       const { terms } = state.q.trim() ? await ask("statistics/terms", { terms: state.q, ...scope(state) }, running.signal) : { terms: [] };
       ofQuery.replaceChildren(...(terms.length ? [table(terms)] : []));
-      const top = await ask("statistics/top-terms", { prefix: state.prefix, top: TOP, ...scope(state) }, running.signal);
+      const top = await ask("statistics/top-terms", { prefix: state.prefix, k: TOP, ...scope(state) }, running.signal);
       report();
       listed.replaceChildren(top.terms.length ? table(top.terms) : h("p", { class: "empty" }, t("nothing")));
     } catch (error) {

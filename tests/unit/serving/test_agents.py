@@ -52,7 +52,7 @@ def call(asker: Any, tool: str, *, allow_writes: bool = False, **arguments: Any)
         ("search", {"query": "a", "filter": {"$foo": 1}}, "error: "),
         ("explain", {"query": "a", "id": "none"}, "error: no chunk 'none' in the default namespace of the index"),
         ("suggest", {"query": 1}, "error: query must be a str of at most 10,000 characters, got 1"),
-        ("statistics", {"top": 1000}, "error: top must be"),
+        ("statistics", {"k": 1000}, "error: k must be"),
         ("chunks", {}, "error: exactly one of id and source must be given"),
         ("chunks", {"id": "a", "source": "b"}, "error: exactly one of id and source must be given"),
         ("chunks", {"id": "none"}, "error: no chunk 'none'"),
@@ -145,7 +145,7 @@ def test_explain_is_what_python_prints(asker: Any, index: BM25Index) -> None:
 
 
 def test_statistics_and_suggestions(asker: Any, index: BM25Index) -> None:
-    figures = find(asker, "statistics", terms="notice zzz", top=1)
+    figures = find(asker, "statistics", terms="notice zzz", k=1)
     idf = index.term_statistics("notice")[0].idf
     known = {"term": "notic", "df": 2, "num_chunks": 4, "idf": idf}
     assert figures["terms"] == [known, {"term": "zzz", "df": 0, "num_chunks": 4, "idf": 0.0}]

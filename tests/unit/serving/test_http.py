@@ -174,7 +174,7 @@ def test_statistics_are_those_of_the_index(asker: Any, index: BM25Index) -> None
     (term,) = asker.get(f"{API}/statistics/terms", terms="notice").json()["terms"]
     assert (term["df"], term["num_chunks"]) == (2, 4)
     assert term["idf"] == index.term_statistics("notice")[0].idf
-    top = asker.get(f"{API}/statistics/top-terms", prefix="noti", top=5).json()["terms"]
+    top = asker.get(f"{API}/statistics/top-terms", prefix="noti", k=5).json()["terms"]
     assert [term["term"] for term in top] == ["notic"]
 
 
@@ -314,7 +314,7 @@ def test_a_write_that_a_stop_finds_under_way_is_acknowledged(
         ("search", {"query": "a", "namespace": "a\nb"}, ["control characters"]),
         ("search", {"query": "+", "syntax": True, "min_should_match": "x"}, ["min_should_match"]),
         ("explain", {"query": "a"}, ["id is missing"]),
-        ("statistics/top-terms", {"top": 0}, ["top must be"]),
+        ("statistics/top-terms", {"k": 0}, ["k must be"]),
         ("highlight", {"query": "a", "text": 3}, ["text must be"]),
     ],
     ids=str,
