@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import json
+import pickle
+from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import is_dataclass
+from enum import IntEnum
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -114,6 +119,8 @@ def test_a_shell_and_json_write_the_same_value(name: str, word: str, value: Any)
         ("weighting", "idf=foo", "weighting.idf must be one of epsilon, lucene, zero, plus, tfidf, plain, got 'foo'"),
         ("weighting", "k3=much", "weighting.k3 must be a number in [0, 1,000,000] or None, got 'much'"),
         ("candidates", "many", "candidates must be an int in 1..16384, got 'many'"),
+        ("statistics", "al", "statistics must be one of namespace, all or a mapping of str to JSON values, got 'al'"),
+        ("search_params", "rescore", "search_params must be a mapping of str to JSON values, got 'rescore'"),
         ("context", "page", "context must be one of neighbors, document, got 'page'"),
     ],
 )
@@ -154,6 +161,20 @@ def test_what_is_not_given_leaves_what_there_is() -> None:
     assert check_given(SearchOptions, {"group": None, "min_score": 1}) == {"min_score": 1}
     assert QueryWeighting(k3=None).over(DEFAULT_WEIGHTING) == DEFAULT_WEIGHTING
     assert IndexConfig(9).query_weighting() == DEFAULT_WEIGHTING
+
+
+@pytest.mark.parametrize("copied", [deepcopy, lambda value: pickle.loads(pickle.dumps(value))])
+def test_a_copy_leaves_what_there_is(copied: Callable[[Any], Any]) -> None:
+    weighting = copied(QueryWeighting(idf="lucene"))
+    assert weighting == QueryWeighting(idf="lucene")
+    assert weighting.over(DEFAULT_WEIGHTING).epsilon == DEFAULT_WEIGHTING.epsilon
+
+
+@pytest.mark.parametrize(
+    ("number", "kept"), [(np.float64(0.5), "0.5"), (IntEnum("Level", ["ONE"]).ONE, "1"), (1, "1"), (1.0, "1.0")]
+)
+def test_a_subclass_of_a_number_is_kept_as_the_number_that_it_is(number: Any, kept: str) -> None:
+    assert repr(MMR(number)) == f"MMR(trade_off={kept})"
 
 
 def test_a_subclass_of_str_is_kept_as_the_text_that_it_holds() -> None:
