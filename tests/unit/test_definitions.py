@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import pickle
-from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import is_dataclass
 from enum import IntEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -36,6 +35,9 @@ from rag_bm25.definitions import Kind, Many, Named, OneOf, Option, Value, check_
 from rag_bm25.hits.options import SearchOptions
 from rag_bm25.index.searching.hybrid import FusionOptions
 from rag_bm25.weighting.query import DEFAULT_WEIGHTING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 OPTIONS = options_of(SearchOptions)
 
