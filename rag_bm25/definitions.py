@@ -288,7 +288,7 @@ class Value(Kind):
             return plain
         if not isinstance(plain, dict):
             raise parameter_error(name, f"an object with {', '.join(self.options)}", plain)
-        given = {key: one for key, one in plain.items() if key != TAG}
+        given = {key: one for key, one in plain.items() if (key, one) != (TAG, self.tag)}
         return getattr(self.cls, "from_json", self.cls)(**read_options(self.options, given, name))
 
     def schema(self) -> dict[str, Any]:
@@ -389,7 +389,7 @@ class Many(Kind):
 
     def within(self, name: str, limits: Mapping[str, float]) -> Kind:
         own = super().within(name, limits)
-        return replace(cast("Many", own), item=self.item.within(name, limits))
+        return replace(cast("Many", own), item=self.item.within("", limits))  # the name is that of the sequence
 
     def parse(self, text: str) -> Any:
         return self.item.parse(text)

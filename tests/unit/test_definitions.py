@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import pickle
+import re
 from copy import deepcopy
 from dataclasses import is_dataclass
 from enum import IntEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import rag_bm25
 from rag_bm25 import (
     MMR,
     RM3,
@@ -39,6 +42,7 @@ from rag_bm25.weighting.query import DEFAULT_WEIGHTING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+PACKAGE = Path(rag_bm25.__file__).parent
 OPTIONS = options_of(SearchOptions)
 
 
@@ -115,6 +119,7 @@ def test_a_shell_and_json_write_the_same_value(name: str, word: str, value: Any)
         ("group", "", "group.key is missing"),
         ("group", "source,sizes=2", "group has no 'sizes'; it has key, size, score"),
         ("group", "{", "group must be an object with key, size, score, got '{'"),
+        ("group", "source,type=x", "group has no 'type'; it has key, size, score"),
         ("diversity", "mmr:2", "diversity.trade_off must be a number in [0, 1], got 2"),
         ("diversity", "most", "diversity.type must be one of mmr, near_duplicates, got 'most'"),
         ("feedback", "rsj", "feedback.relevant is missing"),
@@ -157,6 +162,22 @@ def test_the_schema_has_the_limits_the_words_and_the_defaults() -> None:
     tags = [one["properties"]["type"]["const"] for one in OPTIONS["boosts"].schema()["items"]["anyOf"]]
     assert tags == ["decay", "value"], "a function is not JSON"
     json.dumps([option.schema() for option in OPTIONS.values() if option.kind.is_plain])
+
+
+def test_a_lower_limit_of_a_sequence_is_none_of_its_items() -> None:
+    limited = OPTIONS["feedback"].within({"relevant": 2}).kind
+    assert limited.read("feedback", {"type": "rm3", "relevant": ["long#1", "long#2"]}) == RM3(["long#1", "long#2"])
+    with pytest.raises(ParameterError, match=r"feedback\.relevant must be a sequence of at most 2"):
+        limited.read("feedback", {"type": "rm3", "relevant": ["a", "b", "c"]})
+
+
+def test_every_option_that_is_asked_for_by_name_is_defined() -> None:
+    """``options.get("grouping")`` would pass for an option that is never given; type checkers let it through."""
+    rooms = [PACKAGE / "hits", PACKAGE / "index" / "searching"]
+    texts = [path.read_text(encoding="utf-8") for room in rooms for path in room.rglob("*.py")]
+    asked = {name for text in texts for name in re.findall(r'\b(?:options|asked|own)\.get\("(\w+)"', text)}
+    assert len(asked) > 10
+    assert asked - {"filter"} <= {*OPTIONS, *options_of(FusionOptions)}
 
 
 def test_what_is_not_given_leaves_what_there_is() -> None:
