@@ -7,7 +7,7 @@ from enum import Flag, auto
 from functools import cache
 from typing import Annotated, Any, Literal, TypeAlias, TypedDict
 
-from rag_bm25.definitions import FINITE, Between, Option, check_given, check_names, options_of
+from rag_bm25.definitions import FINITE, Between, check_given, check_names, options_of
 from rag_bm25.documents.chunks import Hit
 from rag_bm25.errors import ParameterError
 from rag_bm25.hits.boosts import Decay, FunctionBoost, ValueBoost, at_this_moment
@@ -112,12 +112,10 @@ class SearchOptions(TypedDict, total=False):
 def options_that(effect: Effect) -> tuple[str, ...]:
     """Return the names of the options with an effect, or one of several."""
     return tuple(
-        option.name for option in options_of(SearchOptions).values() if any(one & effect for one in _effects(option))
+        option.name
+        for option in options_of(SearchOptions).values()
+        if any(isinstance(mark, Effect) and mark & effect for mark in option.marks)
     )
-
-
-def _effects(option: Option) -> list[Effect]:
-    return [mark for mark in option.marks if isinstance(mark, Effect)]
 
 
 def check_options(options: Mapping[str, Any]) -> SearchOptions:
