@@ -28,8 +28,8 @@ from rag_bm25.checks import kind_of
 from rag_bm25.filters import Comparison, Not, Or
 from rag_bm25.store.memory import matches
 from rag_bm25.store.milvus import MilvusStore
-from rag_bm25.store.milvus.server import Server
 from rag_bm25.store.milvus.expressions import TYPES
+from rag_bm25.store.milvus.server import Server
 from rag_bm25.store.rows import Scope
 from rag_bm25.store.storage import ALGOS, MILVUS_2_ALGOS
 
