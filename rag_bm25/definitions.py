@@ -32,6 +32,9 @@ class Unset:
     def __repr__(self) -> str:
         return "<as in the index>"
 
+    def __reduce__(self) -> str:
+        return "UNSET"  # a copy, and one of another process, is the same object
+
 
 UNSET: Any = Unset()
 
@@ -113,6 +116,9 @@ class Number(Kind):
 
     def holds(self, value: object) -> bool:
         return (is_int if self.whole else is_number)(value) and self.between.hold(comparable(value))
+
+    def clean(self, value: float) -> float:
+        return int(value) if isinstance(value, int) else float(value)
 
     def parse(self, text: str) -> Any:
         try:
@@ -202,11 +208,10 @@ class Object(Kind):
         return isinstance(value, Mapping)
 
     def parse(self, text: str) -> Any:
-        return (
-            parse_object(text)
-            if text.startswith("{")
-            else {name: parse_plain(value) for name, sign, value in (word.partition("=") for word in text.split(","))}
-        )
+        if text.startswith("{"):
+            return parse_object(text)
+        pairs = [word.partition("=") for word in text.split(",")]
+        return {name: parse_plain(value) for name, _, value in pairs} if all(sign for _, sign, _ in pairs) else text
 
     def schema(self) -> dict[str, Any]:
         return {"type": "object"}
@@ -283,7 +288,7 @@ class Value(Kind):
             return plain
         if not isinstance(plain, dict):
             raise parameter_error(name, f"an object with {', '.join(self.options)}", plain)
-        given = {key: one for key, one in plain.items() if key != TAG}
+        given = {key: one for key, one in plain.items() if (key, one) != (TAG, self.tag)}
         return getattr(self.cls, "from_json", self.cls)(**read_options(self.options, given, name))
 
     def schema(self) -> dict[str, Any]:
@@ -384,7 +389,7 @@ class Many(Kind):
 
     def within(self, name: str, limits: Mapping[str, float]) -> Kind:
         own = super().within(name, limits)
-        return replace(cast("Many", own), item=self.item.within(name, limits))
+        return replace(cast("Many", own), item=self.item.within("", limits))  # the name is that of the sequence
 
     def parse(self, text: str) -> Any:
         return self.item.parse(text)

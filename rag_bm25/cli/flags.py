@@ -13,7 +13,6 @@ from rag_bm25.cli.reranking import FORM, NOTE, Reranker
 from rag_bm25.cli.settings import as_usage
 from rag_bm25.definitions import Choice, Many, Option, Value, options_of
 from rag_bm25.hits.options import SearchOptions
-from rag_bm25.query.min_should_match import check_min_should_match
 from rag_bm25.query.synonyms import Synonyms
 
 if TYPE_CHECKING:
@@ -33,11 +32,6 @@ def _read_expansion(text: str) -> Any:
     return kind.read("expansion", plain)
 
 
-def _read_count(text: str) -> str:
-    check_min_should_match(text)
-    return text
-
-
 class Spelling(NamedTuple):
     """How the command line writes what JSON cannot express, or what it has in a file."""
 
@@ -54,7 +48,7 @@ SPELLINGS = {
         "The synonyms are the name of a file of lines such as `car, automobile` or "
         "`NBA => National Basketball Association`.",
     ),
-    "min_should_match": Spelling("COUNT", _read_count),
+    "min_should_match": Spelling("COUNT", str),
     "rerank": Spelling(FORM, Reranker, NOTE),
     "sparse_filter": _CONDITIONS,
     "dense_filter": _CONDITIONS,
@@ -137,7 +131,7 @@ class Flag:
     def read(self, given: Any) -> Any:
         """Turn the words of the command line into the value of the option."""
         with as_usage(self.name):
-            return list(map(self._read_word, given)) if self.is_repeated else self._read_word(given)
+            return self.option.check([*map(self._read_word, given)] if self.is_repeated else self._read_word(given))
 
     def _read_word(self, word: Any) -> Any:
         if self.is_switch:

@@ -7,7 +7,7 @@ from enum import Flag, auto
 from functools import cache
 from typing import Annotated, Any, Literal, TypeAlias, TypedDict
 
-from rag_bm25.definitions import FINITE, Between, Option, check_given, check_names, options_of
+from rag_bm25.definitions import FINITE, Between, check_given, check_names, options_of
 from rag_bm25.documents.chunks import Hit
 from rag_bm25.errors import ParameterError
 from rag_bm25.hits.boosts import Decay, FunctionBoost, ValueBoost, at_this_moment
@@ -95,7 +95,7 @@ class SearchOptions(TypedDict, total=False):
     weighting: Annotated[QueryWeighting, Effect.WEIGHS] | None
     expansion: Annotated[QueryExpansion, Effect.WEIGHS | Effect.REWORDS] | None
     feedback: Annotated[Rocchio | RM3 | RSJ, Effect.WEIGHS | Effect.REWORDS | Effect.DROPS] | None
-    min_should_match: Annotated[int | str, Effect.REWORDS | Effect.DROPS] | None
+    min_should_match: Annotated[int | str, check_min_should_match, Effect.REWORDS | Effect.DROPS] | None
     statistics: Annotated[StatisticsPart, Effect.WEIGHS | Effect.DROPS] | None
     min_score: Annotated[float, FINITE, Effect.DROPS] | None
     boosts: Annotated[Sequence[Decay | ValueBoost | FunctionBoost], Effect.DROPS] | None
@@ -112,12 +112,10 @@ class SearchOptions(TypedDict, total=False):
 def options_that(effect: Effect) -> tuple[str, ...]:
     """Return the names of the options with an effect, or one of several."""
     return tuple(
-        option.name for option in options_of(SearchOptions).values() if any(one & effect for one in _effects(option))
+        option.name
+        for option in options_of(SearchOptions).values()
+        if any(isinstance(mark, Effect) and mark & effect for mark in option.marks)
     )
-
-
-def _effects(option: Option) -> list[Effect]:
-    return [mark for mark in option.marks if isinstance(mark, Effect)]
 
 
 def check_options(options: Mapping[str, Any]) -> SearchOptions:
@@ -141,8 +139,6 @@ def check_dense_options(options: Mapping[str, Any]) -> SearchOptions:
 def _check(options: Mapping[str, Any]) -> SearchOptions:
     """Check the rules of all options, and make one form of the values that have several."""
     given: Any = check_given(SearchOptions, options, hint_at_k(options), OF_EVERY_SEARCH)
-    if "min_should_match" in given:
-        check_min_should_match(given["min_should_match"])
     if boosts := given.get("boosts"):
         given["boosts"] = at_this_moment(boosts)
     if "highlight" in given and isinstance(given["highlight"], bool):
@@ -159,14 +155,11 @@ def read_given(
     """
     own = {name: option for name, option in options_of(cls).items() if name not in without}
     check_names(given, {*own, *others}, hint_at_k(given))
-    read = {
+    return {
         name: value if name in others else own[name].check(own[name].kind.read(name, value))
         for name, value in given.items()
         if value is not None or name in others
     }
-    if "min_should_match" in read:
-        check_min_should_match(read["min_should_match"])
-    return read
 
 
 def hint_at_k(options: Mapping[str, Any]) -> str:

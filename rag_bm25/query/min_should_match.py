@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from rag_bm25.checks import as_str, is_int
+from rag_bm25.checks import as_str, is_int, parameter_error
 from rag_bm25.errors import ParameterError, short_repr
 
 if TYPE_CHECKING:
@@ -17,14 +17,15 @@ _SHARE = re.compile(r"(\d+)%")
 _CONDITIONAL = re.compile(r"(\d{1,9})<(-?\d{1,9}%?)")
 
 
-def check_min_should_match(value: object) -> None:
+def check_min_should_match(name: str, value: object) -> int | str:
     """Refuse a value that :func:`required_words` cannot read."""
     written = int.__repr__(value) if is_int(value) and abs(value) < 10**9 else value
     if not isinstance(written, str) or not (_SIMPLE.fullmatch(written) or _conditions(written)):
         rule = "an int or a str such as '75%', '-1' or '3<90%', of at most nine digits a number"
-        raise ParameterError(f"min_should_match must be {rule}, got {short_repr(value)}")
+        raise parameter_error(name, rule, value)
     if any(int(share) > 100 for share in _SHARE.findall(written)):
-        raise ParameterError(f"min_should_match must have no share above 100%, got {short_repr(value)}")
+        raise ParameterError(f"{name} must have no share above 100%, got {short_repr(value)}")
+    return int(value) if is_int(value) else as_str(written)
 
 
 def required_words(value: int | str, num_words: int) -> int:

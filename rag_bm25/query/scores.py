@@ -98,7 +98,7 @@ class Placement:
         Number of hits that the reranker scored.
     rerank_score : float or None
         Its score of the chunk; None without a reranker, or if it did not get the chunk.
-    group_by : str
+    group_key : str
         Metadata key of the groups; empty without groups.
     group : str, int, float, bool or None
         Value of the chunk under the key; None if the chunk is a group of its own.
@@ -111,7 +111,7 @@ class Placement:
     reranker: str = ""
     num_reranked: int = 0
     rerank_score: float | None = None
-    group_by: str = ""
+    group_key: str = ""
     group: str | float | None = None
     group_score: float | None = None
 
@@ -426,10 +426,10 @@ def _placement_lines(placement: Placement) -> list[str]:
     if placement.reranker and placement.rerank_score is not None:
         score = _number(placement.rerank_score)
         lines.append(f"reranked: {score} by {placement.reranker}, in place of the score of the search")
-    if placement.group_by and placement.rank is not None:
+    if placement.group_key and placement.rank is not None:
         group = "a group of its own" if placement.group is None else f"group {placement.group!r}"
         score = "" if placement.group_score is None else f", of score {_number(placement.group_score)}"
-        lines.append(f"grouped by {placement.group_by!r}: {group}{score}")
+        lines.append(f"grouped by {placement.group_key!r}: {group}{score}")
     place = "not among the hits" if placement.rank is None else f"hit {placement.rank:,}"
     return [*lines, f"place: {place}, with k = {placement.k:,}"]
 

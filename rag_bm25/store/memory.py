@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rag_bm25.checks import kind_of
-from rag_bm25.errors import FilterError, FormatError, StoreError
+from rag_bm25.errors import FilterError, FormatError, StoreError, short_repr
 from rag_bm25.filters import OPPOSITES, And, Comparison, Expression, Not, Or
 from rag_bm25.store.milvus.schema import CHUNK_FIELDS, LOG_FIELDS, check_name
 from rag_bm25.store.rows import ALL_CHUNKS, ChunkRow, Match, check_metric
@@ -352,7 +352,9 @@ def matches(where: Filter, metadata: dict[str, Any]) -> bool:
     if isinstance(where, Not):
         return not matches(where.part, metadata)
     if isinstance(where, Expression):
-        raise FilterError(f"the in-memory store cannot evaluate a Milvus expression, got {where.text!r}: use a mapping")
+        raise FilterError(
+            f"the in-memory store cannot evaluate a Milvus expression, got {short_repr(where.text)}: use a mapping"
+        )
     return _compare(where, _value(metadata, where.path))
 
 

@@ -279,7 +279,7 @@ def test_the_explanation_of_a_hybrid_hit_is_its_score_whatever_is_made_of_the_hi
         tree = index.explain_hybrid("apple fig", QUERY, hit.id, k, **placed)
         assert tree.value == pytest.approx(hit.score, rel=1e-9)
         assert f"place: hit {rank}, with k = {k}; from:" in tree.description
-        assert "group_by" not in placed or f"grouped by 'kind': group {hit.metadata['kind']}, of" in tree.description
+        assert "group" not in placed or f"grouped by 'kind': group {hit.metadata['kind']}, of" in tree.description
     for id_ in TEXTS.keys() - {hit.id for hit in hits}:
         what = index.explain_hybrid("apple fig", QUERY, id_, k, **placed).description
         assert f"place: not among the hits, with k = {k}" in what or "best hits, which by_id scores" in what

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import json
+import pickle
+import re
+from copy import deepcopy
 from dataclasses import is_dataclass
-from typing import Any
+from enum import IntEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import rag_bm25
 from rag_bm25 import (
     MMR,
     RM3,
@@ -32,6 +39,10 @@ from rag_bm25.hits.options import SearchOptions
 from rag_bm25.index.searching.hybrid import FusionOptions
 from rag_bm25.weighting.query import DEFAULT_WEIGHTING
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+PACKAGE = Path(rag_bm25.__file__).parent
 OPTIONS = options_of(SearchOptions)
 
 
@@ -108,12 +119,15 @@ def test_a_shell_and_json_write_the_same_value(name: str, word: str, value: Any)
         ("group", "", "group.key is missing"),
         ("group", "source,sizes=2", "group has no 'sizes'; it has key, size, score"),
         ("group", "{", "group must be an object with key, size, score, got '{'"),
+        ("group", "source,type=x", "group has no 'type'; it has key, size, score"),
         ("diversity", "mmr:2", "diversity.trade_off must be a number in [0, 1], got 2"),
         ("diversity", "most", "diversity.type must be one of mmr, near_duplicates, got 'most'"),
         ("feedback", "rsj", "feedback.relevant is missing"),
         ("weighting", "idf=foo", "weighting.idf must be one of epsilon, lucene, zero, plus, tfidf, plain, got 'foo'"),
         ("weighting", "k3=much", "weighting.k3 must be a number in [0, 1,000,000] or None, got 'much'"),
         ("candidates", "many", "candidates must be an int in 1..16384, got 'many'"),
+        ("statistics", "al", "statistics must be one of namespace, all or a mapping of str to JSON values, got 'al'"),
+        ("search_params", "rescore", "search_params must be a mapping of str to JSON values, got 'rescore'"),
         ("context", "page", "context must be one of neighbors, document, got 'page'"),
     ],
 )
@@ -150,10 +164,40 @@ def test_the_schema_has_the_limits_the_words_and_the_defaults() -> None:
     json.dumps([option.schema() for option in OPTIONS.values() if option.kind.is_plain])
 
 
+def test_a_lower_limit_of_a_sequence_is_none_of_its_items() -> None:
+    limited = OPTIONS["feedback"].within({"relevant": 2}).kind
+    assert limited.read("feedback", {"type": "rm3", "relevant": ["long#1", "long#2"]}) == RM3(["long#1", "long#2"])
+    with pytest.raises(ParameterError, match=r"feedback\.relevant must be a sequence of at most 2"):
+        limited.read("feedback", {"type": "rm3", "relevant": ["a", "b", "c"]})
+
+
+def test_every_option_that_is_asked_for_by_name_is_defined() -> None:
+    """``options.get("grouping")`` would pass for an option that is never given; type checkers let it through."""
+    rooms = [PACKAGE / "hits", PACKAGE / "index" / "searching"]
+    texts = [path.read_text(encoding="utf-8") for room in rooms for path in room.rglob("*.py")]
+    asked = {name for text in texts for name in re.findall(r'\b(?:options|asked|own)\.get\("(\w+)"', text)}
+    assert len(asked) > 10
+    assert asked - {"filter"} <= {*OPTIONS, *options_of(FusionOptions)}
+
+
 def test_what_is_not_given_leaves_what_there_is() -> None:
     assert check_given(SearchOptions, {"group": None, "min_score": 1}) == {"min_score": 1}
     assert QueryWeighting(k3=None).over(DEFAULT_WEIGHTING) == DEFAULT_WEIGHTING
     assert IndexConfig(9).query_weighting() == DEFAULT_WEIGHTING
+
+
+@pytest.mark.parametrize("copied", [deepcopy, lambda value: pickle.loads(pickle.dumps(value))])
+def test_a_copy_leaves_what_there_is(copied: Callable[[Any], Any]) -> None:
+    weighting = copied(QueryWeighting(idf="lucene"))
+    assert weighting == QueryWeighting(idf="lucene")
+    assert weighting.over(DEFAULT_WEIGHTING).epsilon == DEFAULT_WEIGHTING.epsilon
+
+
+@pytest.mark.parametrize(
+    ("number", "kept"), [(np.float64(0.5), "0.5"), (IntEnum("Level", ["ONE"]).ONE, "1"), (1, "1"), (1.0, "1.0")]
+)
+def test_a_subclass_of_a_number_is_kept_as_the_number_that_it_is(number: Any, kept: str) -> None:
+    assert repr(MMR(number)) == f"MMR(trade_off={kept})"
 
 
 def test_a_subclass_of_str_is_kept_as_the_text_that_it_holds() -> None:

@@ -131,7 +131,7 @@ CASES: list[tuple[str, Call, type[Exception], str, list[Any]]] = [
     ("add", lambda i, v: i.add(["a"], embeddings=v), InputError, "embeddings given, but memory has no", [[[1.0]], len]),
     # Hits
     (
-        "group_by",
+        "group",
         lambda i, v: i.search("fig", group=Grouping(v)),
         ParameterError,
         "key must be a str",

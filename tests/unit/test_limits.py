@@ -64,7 +64,7 @@ class TestMessages:
             with pytest.raises(ParameterError, match="x must be"):
                 check_parameter("x", value, "any finite number", holds=True)
             with pytest.raises(ParameterError, match="min_should_match must be"):
-                check_min_should_match(value)
+                check_min_should_match("min_should_match", value)
             with pytest.raises(InputError, match="boost of 'a' must be"):
                 QueryPart("a", value)
 

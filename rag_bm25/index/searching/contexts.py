@@ -24,7 +24,7 @@ H = TypeVar("H", bound=Hit)
 
 FIRST_READ = 32  # chunks of a document whose length is not known
 WINDOWS = {"neighbors": (1, 1), "document": (EVERYTHING, EVERYTHING)}
-"""Of each value of `expand`: the number of chunks before and after."""
+"""Of each value of `context`: the number of chunks before and after."""
 
 
 def add_contexts(store: Store, hits: Sequence[H], before: int, after: int) -> list[H]:

@@ -220,7 +220,7 @@ class Diagnoser:
     def _rank(self, row: ChunkRow, left_out: Iterable[str] = ()) -> tuple[int, Hit] | tuple[None, None]:
         """Return the rank of a chunk by score among all that match, and its hit."""
         for limit in (max(RANKED[0], self.asked.k), *RANKED[1:]):
-            hits = self._hits([*choosing(), *left_out], limit)
+            hits = self._hits([*self._choosing(), *left_out], limit)
             for rank, hit in enumerate(hits, 1):
                 if _is(hit, row):
                     return rank, hit
@@ -233,7 +233,8 @@ class Diagnoser:
             return of_query
         if not self._has_word(row):
             return self._in_damage() or [Reason("no_term", "it has no word of the query")]
-        found = self._left_out_by(dropping(), lambda left_out: any(self._rank(row, left_out)), "it matches")
+        names = [name for name in dropping() if name not in self._choosing()]
+        found = self._left_out_by(names, lambda left_out: any(self._rank(row, left_out)), "it matches")
         return [self._detail(reason, row) for reason in found]
 
     def _has_word(self, row: ChunkRow) -> bool:
@@ -245,7 +246,11 @@ class Diagnoser:
         def is_hit(left_out: Sequence[str]) -> bool:
             return any(_is(hit, row) for hit in self._hits(left_out))
 
-        return self._left_out_by(choosing(), is_hit, "it is a hit")
+        return self._left_out_by(self._choosing(), is_hit, "it is a hit")
+
+    def _choosing(self) -> tuple[str, ...]:
+        """Return the options that may keep it from the hits; the minimum is one if it is of a reranker's scores."""
+        return (*choosing(), "min_score") if self.asked.has("rerank") else choosing()
 
     def _outranked(self, diagnosis: Diagnosis) -> Reason:
         rank, k, score, last = diagnosis.rank, self.asked.k, diagnosis.score, diagnosis.last_score

@@ -34,7 +34,7 @@ from rag_bm25.query.min_should_match import check_min_should_match, required_wor
     ],
 )
 def test_values_of_the_reference(value: int | str, num_words: int, expected: int) -> None:
-    check_min_should_match(value)
+    check_min_should_match("min_should_match", value)
     assert required_words(value, num_words) == expected
 
 
@@ -44,7 +44,7 @@ def test_values_of_the_reference(value: int | str, num_words: int, expected: int
 )
 def test_other_values_are_refused(value: Any) -> None:
     with pytest.raises(ParameterError) as caught:
-        check_min_should_match(value)
+        check_min_should_match("min_should_match", value)
     assert str(caught.value) == (
         "min_should_match must be an int or a str such as '75%', '-1' or '3<90%', of at most nine digits a number, "
         f"got {value!r}"
@@ -54,7 +54,7 @@ def test_other_values_are_refused(value: Any) -> None:
 @pytest.mark.parametrize("value", ["101%", "-200%", "3<150%"])
 def test_a_share_of_more_than_all_is_refused(value: str) -> None:
     with pytest.raises(ParameterError, match=f"min_should_match must have no share above 100%, got '{value}'"):
-        check_min_should_match(value)
+        check_min_should_match("min_should_match", value)
 
 
 @given(st.integers(0, 100), st.integers(1, 50))
@@ -68,7 +68,7 @@ def test_shares_are_rounded_as_elasticsearch_rounds(percent: int, num_words: int
 @given(st.text(max_size=12) | st.text("0123456789<%- ", max_size=12), st.integers(0, 9))
 def test_whatever_is_let_through_can_be_counted(value: str, num_words: int) -> None:
     try:
-        check_min_should_match(value)
+        check_min_should_match("min_should_match", value)
     except ParameterError:
         return
     assert min(num_words, 1) <= required_words(value, num_words) <= num_words

@@ -218,6 +218,14 @@ def test_feedback_may_take_the_words_away() -> None:
         ),
         ("contract", "end", {"k": 1, "rerank": by_length}, "rerank", "without rerank, it is a hit"),
         ("contract", "lab", {"k": 1, "rerank": by_length, "candidates": 1}, "k", "it is hit 2 by score, beyond k = 1"),
+        (
+            "contract",
+            "lab",
+            {"k": 1, "rerank": by_length, "candidates": 1, "min_score": 9},
+            "k",
+            "it is hit 2 by score, beyond k = 1",
+        ),
+        ("contract", "end", {"rerank": by_length, "min_score": 40}, "min_score", "without min_score 40, it is a hit"),
     ],
 )
 def test_a_chunk_that_is_no_hit_has_a_reason(
