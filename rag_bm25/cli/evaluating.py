@@ -42,8 +42,8 @@ class EvaluatedIndex:
     collection: Annotated[
         str | None,
         opt.option(
-            f"Evaluate this index at --uri, {opt.DEFAULT_URI} by default: its chunks have the ids of the judgements. "
-            "Nothing is added, and the set needs no corpus."
+            f"Evaluate this index at --uri, {opt.DEFAULT_URI} by default: its chunks, or the documents or rows that "
+            "they are of, have the ids of the judgements. Nothing is added, and the set needs no corpus."
         ),
     ] = None
     namespace: opt.Namespaces = None
@@ -166,7 +166,9 @@ def _note_losses(dataset: BeirDataset, run: Run) -> None:
         )
     if any(run.values()) and not any(dataset.qrels[query].keys() & hits.keys() for query, hits in run.items()):
         example = next(iter(next(iter(dataset.qrels.values()))))
-        print_note(f"no hit is judged: the ids of chunks must be those of the judgements, such as {example!r}")
+        print_note(
+            f"no hit is judged: chunks or their documents must have the ids of the judgements, such as {example!r}"
+        )
 
 
 def _make_config(plain: IndexConfig, settings: Mapping[str, Any], dataset: BeirDataset) -> IndexConfig:

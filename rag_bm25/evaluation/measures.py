@@ -12,7 +12,7 @@ from rag_bm25.errors import ParameterError
 from rag_bm25.index.arguments import check_k
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from numpy.typing import NDArray
 
@@ -84,7 +84,7 @@ class QueryMeasures:
 
 
 def measure(
-    qrels: Mapping[str, Mapping[str, int]], run: Mapping[str, Iterable[str]], measures: Iterable[str] = ()
+    qrels: Mapping[str, Mapping[str, int]], run: Mapping[str, Iterable[str]], measures: Collection[str] = ()
 ) -> Measures:
     """Measure rankings against judgements.
 
@@ -102,7 +102,7 @@ def measure(
 
 
 def measure_queries(
-    qrels: Mapping[str, Mapping[str, int]], run: Mapping[str, Iterable[str]], measures: Iterable[str] = ()
+    qrels: Mapping[str, Mapping[str, int]], run: Mapping[str, Iterable[str]], measures: Collection[str] = ()
 ) -> QueryMeasures:
     """Measure rankings against judgements, query by query.
 
@@ -112,7 +112,7 @@ def measure_queries(
         Query id -> document id -> grade, for the queries that count.
     run : mapping of str to iterable of str
         Query id -> document ids, best first; a mapping of document id to score will do.
-    measures : iterable of str
+    measures : collection of str
         Further measures, by their names in ir-measures, such as ``"AP@100"``.
 
     Returns
@@ -131,29 +131,26 @@ def measure_queries(
     array([0.5, 0. ])
     """
     library = require_ir_measures()
-    names = dict(zip(MEASURES, map(library.parse_measure, OF_LIBRARY), strict=True)) | parse_measures(measures)
+    parsed = map(_parse_measure, (*OF_LIBRARY, *measures))
+    names = dict(zip((*MEASURES, *measures), parsed, strict=True))
     # The rank stands for the score: the evaluator orders equal scores in a way of its own.
     scored = {query: {document: float(-place) for place, document in enumerate(run.get(query, ()))} for query in qrels}
     places = {query: place for place, query in enumerate(qrels)}
-    values = {parsed: np.zeros(len(places)) for parsed in names.values()}
+    values = {one: np.zeros(len(places)) for one in names.values()}
     for one in library.iter_calc(list(values), {query: dict(grades) for query, grades in qrels.items()}, scored):
         values[one.measure][places[one.query_id]] = one.value
-    return QueryMeasures(list(qrels), {name: values[parsed] for name, parsed in names.items()})
+    return QueryMeasures(list(qrels), {name: values[one] for name, one in names.items()})
 
 
-def depth_of(measures: Iterable[str]) -> int:
-    """Return the number of hits that these measures need: 1,000, as in TREC, without a cutoff."""
-    depths: list[int] = [parsed.params.get("cutoff", TREC_DEPTH) for parsed in parse_measures(measures).values()]
-    return max([DEPTH, *depths])
+def depth_of(measures: Collection[str]) -> int:
+    """Return the number of hits that these measures and the usual ones need: 1,000, as in TREC, without a cutoff."""
+    parsed = map(_parse_measure, (*OF_LIBRARY, *measures))
+    return max(int(one.params.get("cutoff", TREC_DEPTH)) for one in parsed)
 
 
-def parse_measures(names: Iterable[str]) -> dict[str, Any]:
-    """Return measures of ir-measures by their names; refuse those that cannot be computed."""
+def _parse_measure(name: str) -> Any:
+    """Return a measure of ir-measures; refuse one that cannot be computed."""
     library = require_ir_measures()
-    return {name: _parse_measure(library, name) for name in names}
-
-
-def _parse_measure(library: Any, name: str) -> Any:
     try:
         parsed = library.parse_measure(name)
         check_k(parsed.params.get("cutoff", DEPTH), "its cutoff")  # one of 0 ends the process

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import time
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from itertools import chain
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -19,7 +21,7 @@ from rag_bm25.index.settings import document_side
 from rag_bm25.weighting.formulas import WEIGHTINGS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
     from contextlib import AbstractContextManager
     from pathlib import Path
 
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from rag_bm25.hits.options import SearchOptions
     from rag_bm25.index.config import IndexConfig
 
+CHUNK_NUMBER = re.compile(r"#\d+$")
 BATCH_CHUNKS = 1_000
 BATCH_QUERIES = 50
 
@@ -197,7 +200,7 @@ def evaluate(
     dataset: BeirDataset,
     progress: Callable[[Progress], None] | None = None,
     *,
-    measures: Sequence[str] = (),
+    measures: Collection[str] = (),
     search: Search = BM25Index.search_batch,
     embeddings: Callable[[list[str]], Any] | None = None,
 ) -> EvaluationResult:
@@ -208,10 +211,11 @@ def evaluate(
     index : BM25Index
         An empty index with the config to evaluate, or one that has the corpus.
     dataset : BeirDataset
-        As read by :func:`load_beir`; without documents, nothing is added.
+        As read by :func:`load_beir`. Without documents, nothing is added, and a document has the place of its best
+        chunk, unless the judgements are of chunks, ``id#n``.
     progress : callable of Progress to None, optional
         Called with ``"chunks"``, then with ``"queries"``.
-    measures : sequence of str
+    measures : collection of str
         Further measures, as for :func:`measure_queries`. The searches are as deep as they need.
     search : Search
         How to search, by words by default.
@@ -222,15 +226,6 @@ def evaluate(
     -------
     EvaluationResult
         Quality and speed.
-
-    Examples
-    --------
-    Of both searches together, with a model of dense vectors::
-
-        def search(index, queries, k, **options):
-            return [index.search_hybrid(query, model.embed_query(query), k, **options) for query in queries]
-
-        evaluate(index, dataset, search=search, embeddings=model.embed_documents, measures=["nDCG@20"])
     """
     how: dict[str, Any] = {"measures": measures, "search": search, "embeddings": embeddings}
     return evaluate_each([index.config], dataset, lambda _config: nullcontext(index), progress, **how)[0]
@@ -258,7 +253,7 @@ def evaluate_each(
     open_index: Callable[[IndexConfig], AbstractContextManager[BM25Index]] = in_memory,
     progress: Callable[[Progress], None] | None = None,
     *,
-    measures: Sequence[str] = (),
+    measures: Collection[str] = (),
     search: Search = BM25Index.search_batch,
     embeddings: Callable[[list[str]], Any] | None = None,
 ) -> list[EvaluationResult]:
@@ -303,10 +298,22 @@ def evaluate_each(
                 weighting = configs[place].query_weighting()
                 run = search_queries(index, dataset.queries, done, k=depth, search=search, weighting=weighting)
                 speed = len(run) / (time.perf_counter() - start)
+                run = run if texts else _to_documents(run, dataset.qrels)
                 measured = measure_queries(dataset.qrels, run, measures)
                 stored, rate = (chunks, chunks / seconds) if texts else (index.stats().num_chunks, None)
                 results[place] = EvaluationResult(measured, run, stored, speed, rate)
     return [results[place] for place in range(len(configs))]
+
+
+def _to_documents(run: Run, qrels: Mapping[str, Mapping[str, int]]) -> Run:
+    """Put documents in the place of their best chunks, ``id#n``, unless the judgements are of chunks."""
+    if any(map(CHUNK_NUMBER.search, chain.from_iterable(qrels.values()))):
+        return run
+    ranked: Run = {query: {} for query in run}
+    for query, hits in run.items():
+        for id_, score in hits.items():
+            ranked[query].setdefault(CHUNK_NUMBER.sub("", id_), score)
+    return ranked
 
 
 def _after(progress: Callable[[Progress], None] | None, before: int, total: int) -> Callable[[Progress], None]:
