@@ -50,6 +50,10 @@ class EvaluatedIndex:
     token: opt.Token = None
     analyzer: opt.AnalyzerName = None
 
+    def __post_init__(self) -> None:
+        if self.namespace and self.collection is None:
+            raise typer.BadParameter("only an index of --collection has namespaces", param_hint="--namespace")
+
     @contextmanager
     def open(self, model: Model | None) -> Iterator[tuple[IndexConfig, OpenIndex]]:
         """Yield the config that is varied, and a function that opens an index with a varied one."""
@@ -103,7 +107,8 @@ def evaluate(
     The text of a document begins with its title, unless that is a field: --field title:30, or fields=title:30 and
     fields=none in --compare. There is no other field in BEIR form.
 
-    With --embedding, the search is hybrid, or as --mode says. With --collection, an existing index is searched.
+    With --embedding, the search is hybrid, or as --mode says. With --collection, an existing index is searched, which
+    may have chunks of the judged documents.
 
     With --compare, each configuration stands beside the one of the options. p is that of a paired randomisation test
     over the queries; with several, adjusted by Holm's method. Those that differ on the query's side alone, as by

@@ -217,6 +217,11 @@ def test_evaluate_searches_an_existing_index(stored: tuple[Path, Databases]) -> 
     assert run_json("evaluate", beir, *EXISTING, "--mode", "sparse")["ndcg@10"] == 0.5
 
 
+def test_evaluate_searches_a_namespace_of_an_existing_index(stored: tuple[Path, Databases]) -> None:
+    assert run_json("evaluate", stored[0], *EXISTING, "--namespace", "kim")["ndcg@10"] == 0.0
+    assert "only an index of --collection has namespaces" in run("evaluate", stored[0], "--namespace", "kim").stderr
+
+
 @pytest.mark.parametrize("given", [("--k1", "0.9"), ("--compare", "b=0.4"), ("--chunk-size", "auto", "--field", "t:3")])
 def test_an_existing_index_has_vectors_of_its_own(stored: tuple[Path, Databases], given: tuple[str, ...]) -> None:
     message = "with other settings of the query's side alone"
