@@ -133,12 +133,14 @@ def measure_queries(
     library = require_ir_measures()
     parsed = map(_parse_measure, (*OF_LIBRARY, *measures))
     names = dict(zip((*MEASURES, *measures), parsed, strict=True))
-    # The rank stands for the score: the evaluator orders equal scores in a way of its own.
-    scored = {query: {document: float(-place) for place, document in enumerate(run.get(query, ()))} for query in qrels}
-    places = {query: place for place, query in enumerate(qrels)}
-    values = {one: np.zeros(len(places)) for one in names.values()}
-    for one in library.iter_calc(list(values), {query: dict(grades) for query, grades in qrels.items()}, scored):
-        values[one.measure][places[one.query_id]] = one.value
+    # The rank stands for the score: the evaluator orders equal scores in a way of its own. The place stands for the id
+    # of a query: a program that computes some measures reads only numbers.
+    judged = {str(place): dict(grades) for place, grades in enumerate(qrels.values())}
+    ranked = {str(place): run.get(query, ()) for place, query in enumerate(qrels)}
+    scored = {query: {document: float(-rank) for rank, document in enumerate(hits)} for query, hits in ranked.items()}
+    values = {one: np.zeros(len(judged)) for one in names.values()}
+    for one in library.iter_calc(list(values), judged, scored):
+        values[one.measure][int(one.query_id)] = one.value
     return QueryMeasures(list(qrels), {name: values[one] for name, one in names.items()})
 
 
@@ -154,7 +156,7 @@ def _parse_measure(name: str) -> Any:
     try:
         parsed = library.parse_measure(name)
         check_k(parsed.params.get("cutoff", DEPTH), "its cutoff")  # one of 0 ends the process
-        list(library.iter_calc([parsed], {"q": {"d": 1}}, {"q": {"d": 1.0}}))  # some need packages of their own
+        list(library.iter_calc([parsed], {"1": {"d": 1}}, {"1": {"d": 1.0}}))  # some need packages of their own
     except Exception as error:  # noqa: BLE001  # whatever their providers raise
         reason = " ".join(str(error).split())
         msg = f"a measure must be a name of ir-measures, such as nDCG@20, AP@100 or R@1000, got {name!r}: {reason}"

@@ -4,6 +4,7 @@ import copy
 import gzip
 import json
 import math
+import shutil
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -244,6 +245,13 @@ def test_further_measures_have_their_names_in_ir_measures() -> None:
     ideal = 1 + 1 / math.log2(3) + 1 / 2
     expected = [(1 + 1 / math.log2(12)) / ideal, 1.0, measured.ndcg_10, 0.2]
     assert list(measured.others.values()) == pytest.approx(expected)
+
+
+@pytest.mark.skipif(shutil.which("perl") is None, reason="this measure is computed by a program in Perl")
+def test_gain_may_be_exponential_whatever_the_ids_of_queries() -> None:
+    measured = measure({"a question": {"a": 2, "b": 1}}, {"a question": ["b", "a"]}, ["nDCG(dcg='exp-log2')@5"])
+    expected = (1 + 3 / math.log2(3)) / (3 + 1 / math.log2(3))
+    assert list(measured.others.values()) == pytest.approx([expected], abs=1e-4)
 
 
 @pytest.mark.parametrize(
