@@ -165,6 +165,8 @@ _add(
     "scifact --k1 0.9 --b 0.4 --set length_unit=terms --json",
     "scifact --compare k1=0.9,1.2,b=0.4,0.75 --compare idf=lucene,plus",
     "scifact --compare idf=lucene --run bm25.run",
+    "scifact --measure nDCG@20 --measure AP@100 --embedding langchain_openai:OpenAIEmbeddings",
+    "judgements --uri http://localhost:19530 --collection manuals",
     "scifact --compare fields=title:30:2.0",
 )
 _add(

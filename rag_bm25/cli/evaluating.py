@@ -1,37 +1,89 @@
 """``rag-bm25 evaluate``."""
 
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import asdict, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
 import typer
 
 from rag_bm25 import evaluation
 from rag_bm25.analysis import AnalyzerConfig
 from rag_bm25.cli import options as opt
-from rag_bm25.cli.console import print_json, progress_bars, show
+from rag_bm25.cli.console import print_json, print_note, progress_bars, show
+from rag_bm25.cli.embedding import DenseSearch, Model
 from rag_bm25.cli.rendering import render_comparison, render_evaluation
 from rag_bm25.cli.settings import AUTO, IndexOptions, parse_grid
+from rag_bm25.definitions import UNSET
+from rag_bm25.documents.chunks import Hit
 from rag_bm25.errors import InputError
 from rag_bm25.evaluation import BeirDataset
 from rag_bm25.evaluation.comparison import PairedTest
-from rag_bm25.evaluation.measures import MEASURES, MeasureName
-from rag_bm25.evaluation.running import EvaluationResult, in_memory, mean_length, write_run
+from rag_bm25.evaluation.running import EvaluationResult, Run, in_memory, mean_length, write_run
+from rag_bm25.hits.options import SearchOptions
 from rag_bm25.index.config import IndexConfig
 from rag_bm25.index.index import BM25Index
+from rag_bm25.index.searching.hybrid import FusionOptions
+from rag_bm25.index.settings import document_side
+from rag_bm25.query.query import Query
+from rag_bm25.weighting.query import QueryWeighting
+
+OpenIndex: TypeAlias = Callable[[IndexConfig], AbstractContextManager[BM25Index]]
+
+
+@dataclass(frozen=True)
+class EvaluatedIndex:
+    """The options that name the index to evaluate."""
+
+    uri: opt.TemporaryUri = None
+    collection: Annotated[
+        str | None,
+        opt.option(
+            f"Evaluate this index at --uri, {opt.DEFAULT_URI} by default: its chunks, or the documents or rows that "
+            "they are of, have the ids of the judgements. Nothing is added, and the set needs no corpus."
+        ),
+    ] = None
+    namespace: opt.Namespaces = None
+    token: opt.Token = None
+    analyzer: opt.AnalyzerName = None
+
+    def __post_init__(self) -> None:
+        if self.namespace and self.collection is None:
+            raise typer.BadParameter("only an index of --collection has namespaces", param_hint="--namespace")
+
+    @contextmanager
+    def open(self, model: Model | None) -> Iterator[tuple[IndexConfig, OpenIndex]]:
+        """Yield the config that is varied, and a function that opens an index with a varied one."""
+        if self.collection is not None:
+            address = opt.IndexAddress(self.uri or opt.DEFAULT_URI, self.collection, self.token, self.analyzer)
+            with address.open_existing(read_only=True) as index:
+                yield index.config, partial(_reuse, index)
+            return
+        plain = opt.with_analyzer(IndexConfig(1), opt.load_analyzer(self.analyzer))
+        yield model.with_dense_field(plain) if model else plain, self._open_new
+
+    def _open_new(self, config: IndexConfig) -> AbstractContextManager[BM25Index]:
+        return in_memory(config) if self.uri is None else _open_temporary_index(self.uri, self.token, config)
 
 
 def evaluate(
     folder: opt.JudgedSet,
     settings: IndexOptions,
-    split: Annotated[str, typer.Option(help="The judgements: qrels/SPLIT.tsv.")] = "test",
-    uri: opt.TemporaryUri = None,
-    token: opt.Token = None,
-    analyzer: opt.AnalyzerName = None,
+    options: SearchOptions,
+    dense: DenseSearch,
+    fusion: FusionOptions,
+    place: EvaluatedIndex,
+    split: Annotated[str, typer.Option(help="The judgements: qrels/SPLIT.tsv, .qrels or .txt.")] = "test",
+    measure: Annotated[
+        list[str] | None,
+        opt.option(
+            "Further measure, by its name in ir-measures, such as nDCG@20, AP@100 or R@1000; may be repeated.",
+            metavar="NAME",
+        ),
+    ] = None,
     compare: Annotated[
         list[str] | None,
         opt.option(
@@ -50,49 +102,99 @@ def evaluate(
 
     Prints nDCG@10, Recall@100, MRR@10 and the speed. The documents, each as one chunk, go to an index in memory, or to
     a temporary one at --uri, which is dropped at the end. MILVUS_URI is not used here. The chunk size is `auto` by
-    default, the mean length of the documents.
+    default, the mean length of the documents. Documents that no index can store are left out, but remain judged.
 
     The text of a document begins with its title, unless that is a field: --field title:30, or fields=title:30 and
     fields=none in --compare. There is no other field in BEIR form.
+
+    With --embedding, the search is hybrid, or as --mode says. With --collection, an existing index is searched, which
+    may have chunks of the judged documents.
 
     With --compare, each configuration stands beside the one of the options. p is that of a paired randomisation test
     over the queries; with several, adjusted by Holm's method. Those that differ on the query's side alone, as by
     idf, k3 or bigram_weight, share an index.
     """
-    base = {"chunk_size": AUTO, **settings.given(auto=True)}
     compared = [("as given", {}), *(one for text in compare or () for one in parse_grid(text, "--compare"))]
     labels = [label for label, _ in compared]
     if run is not None and not run.parent.is_dir():
         raise InputError(f"there is no folder {run.parent} to put {run.name} in")
-    dataset = evaluation.load_beir(folder, split)
-    plain = opt.with_analyzer(IndexConfig(1), opt.load_analyzer(analyzer))
-    configs = [_make_config(plain, {**base, **change}, dataset) for _, change in compared]
-    with progress_bars(progress) as update:
-        results = evaluation.evaluate_each(configs, dataset, partial(_open_index, uri, token), update)
+    model = dense.load(Query(""), options, fusion)
+    base = {**settings.given(auto=True), **_take_weighting(options)}
+    search = partial(_search, dense, model, {**options, **fusion, "namespace": place.namespace or ""})
+    dataset = evaluation.load_beir(folder, split, corpus=place.collection is None)
+    with place.open(model) as (plain, open_index), progress_bars(progress) as update:
+        configs = [_make_config(plain, {**base, **change}, dataset) for _, change in compared]
+        embed = model.embed_documents if model else None
+        results = evaluation.evaluate_each(
+            configs, dataset, open_index, update, measures=measure or (), search=search, embeddings=embed
+        )
+    _note_losses(dataset, results[0].run)
     if run is not None:
         _write_runs(run, labels, results)
-    tests = [_compare(results, measure) for measure in MEASURES]
+    tests = {name: _compare(results, name) for name in results[0].per_query.values}
     if as_json:
-        print_json(_to_plain(labels, results, configs, tests))
+        print_json({**_to_plain(labels, results, configs, tests), "skipped": len(dataset.skipped)})
         return
     show(render_evaluation(folder.resolve().name, results[0], configs[0]))
     if len(results) > 1:
-        show("", render_comparison(labels, results, tests[0]))
+        show("", render_comparison(labels, results, tests["ndcg@10"]))
+
+
+def _take_weighting(options: SearchOptions) -> dict[str, Any]:
+    """Take the weighting out of the options of a search, as settings of a config, which can be compared."""
+    weighting = options.pop("weighting", None) or QueryWeighting()
+    return {name: value for name, value in vars(weighting).items() if value is not UNSET}
+
+
+def _search(
+    dense: DenseSearch,
+    model: Model | None,
+    given: Mapping[str, Any],
+    index: BM25Index,
+    texts: Sequence[str],
+    k: int,
+    **weighting: Any,
+) -> Sequence[Sequence[Hit]]:
+    """Return the hits of each query; a search by dense vectors alone has no weighting of words."""
+    asked = {**given, **({} if dense.mode == "dense" and model else weighting)}
+    if model is None:
+        return index.search_batch(texts, k, **asked)
+    return [dense.search(index, model, text, Query(text), {"k": k, **asked}) for text in texts]
+
+
+def _note_losses(dataset: BeirDataset, run: Run) -> None:
+    """Note the documents that were left out, and hits that have nothing to do with the judgements."""
+    if dataset.skipped:
+        print_note(
+            f"{len(dataset.skipped):,} documents are left out, since no index can store them, such as "
+            f"{dataset.skipped[0]}"
+        )
+    if any(run.values()) and not any(dataset.qrels[query].keys() & hits.keys() for query, hits in run.items()):
+        example = next(iter(next(iter(dataset.qrels.values()))))
+        print_note(
+            f"no hit is judged: chunks or their documents must have the ids of the judgements, such as {example!r}"
+        )
 
 
 def _make_config(plain: IndexConfig, settings: Mapping[str, Any], dataset: BeirDataset) -> IndexConfig:
-    """Return a config with these settings; the chunk size may be ``auto``, the mean length of the corpus."""
+    """Return a config with these settings; the chunk size may be ``auto``, the mean length of the corpus, if any."""
     given = {name: value for name, value in settings.items() if (name, value) != ("chunk_size", AUTO)}
     config = evaluation.with_settings(plain, given)
     texts, _ = dataset.documents(config.fields)
-    if "chunk_size" in given:
+    if "chunk_size" in given or not texts:
         return config
     mean = mean_length(texts.values(), config.length_unit, config.build_analyzer())
     return replace(config, chunk_size=mean)
 
 
-def _open_index(uri: str | None, token: str | None, config: IndexConfig) -> AbstractContextManager[BM25Index]:
-    return in_memory(config) if uri is None else _open_temporary_index(uri, token, config)
+def _reuse(index: BM25Index, config: IndexConfig) -> AbstractContextManager[BM25Index]:
+    """Return an index for a config that needs no other vectors."""
+    if document_side(config) != document_side(index.config):
+        raise InputError(
+            "an index that exists can be evaluated with other settings of the query's side alone, such as idf, k3 and "
+            "bigram_weight: for others, leave --collection out"
+        )
+    return nullcontext(index)
 
 
 @contextmanager
@@ -111,7 +213,7 @@ def _config_to_plain(config: IndexConfig) -> dict[str, Any]:
     return {**asdict(config), "analyzer": analyzer.to_dict() if isinstance(analyzer, AnalyzerConfig) else None}
 
 
-def _compare(results: Sequence[EvaluationResult], measure: MeasureName) -> list[PairedTest]:
+def _compare(results: Sequence[EvaluationResult], measure: str) -> list[PairedTest]:
     """Compare each result with the first one, the p-values adjusted for their number."""
     first, *others = (result.per_query.values[measure] for result in results)
     tests = [evaluation.paired_test(first, other) for other in others]
@@ -129,7 +231,7 @@ def _to_plain(
     labels: Sequence[str],
     results: Sequence[EvaluationResult],
     configs: Sequence[IndexConfig],
-    tests: Sequence[Sequence[PairedTest]],
+    tests: Mapping[str, Sequence[PairedTest]],
 ) -> dict[str, Any]:
     """Return the first configuration in JSON values, with those that it is compared with."""
     first, *others = (
@@ -137,7 +239,7 @@ def _to_plain(
         for result, config in zip(results, configs, strict=True)
     )
     compared = [
-        {"compare": label, **other, "tests": dict(zip(MEASURES, map(asdict, row), strict=True))}
-        for label, other, row in zip(labels[1:], others, zip(*tests, strict=True), strict=True)
+        {"compare": label, **other, "tests": {name: asdict(of_measure[at]) for name, of_measure in tests.items()}}
+        for at, (label, other) in enumerate(zip(labels[1:], others, strict=True))
     ]
     return {**first, **({"compared": compared} if compared else {})}

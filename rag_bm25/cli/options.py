@@ -118,7 +118,7 @@ Filter: TypeAlias = Annotated[
     ),
 ]
 JudgedSet: TypeAlias = Annotated[Path, argument("DIR", "A set in BEIR form: corpus, queries, qrels.")]
-TemporaryUri: TypeAlias = Annotated[str | None, option("Place of the temporary index; by default memory.")]
+TemporaryUri: TypeAlias = Annotated[str | None, option("Place of the index; by default, a temporary one in memory.")]
 
 
 ANALYZER: ModelOption[TextAnalyzer] = ModelOption(

@@ -150,6 +150,9 @@ def render_calibration(proposal: Calibration, split_size: int | None) -> Text:
     return _format_lines(Text(f"chunk size {proposal.chunk_size:,} {unit}", style="bold"), rows)
 
 
+HEADINGS = ("nDCG@10", "Recall@100", "MRR@10")
+
+
 def render_evaluation(name: str, result: EvaluationResult, config: IndexConfig) -> Text:
     """Return the measures, and the settings that they were measured with."""
     delta = config.document_weighting().delta
@@ -159,24 +162,27 @@ def render_evaluation(name: str, result: EvaluationResult, config: IndexConfig) 
     of_fields = "+".join(":".join(map(str, (name, *astuple(one)))) for name, one in config.fields.items())
     fields = f", fields {of_fields}" if of_fields else ""
     used = f"{config.weighting}, idf {config.idf}, {shown}, {size}{fields}"
+    speed = "" if result.chunks_per_second is None else f", {result.chunks_per_second:,.0f}/s"
     rows = {
-        "nDCG@10": f"{result.measures.ndcg_10:.4f}",
-        "Recall@100": f"{result.measures.recall_100:.4f}",
-        "MRR@10": f"{result.measures.mrr_10:.4f}",
+        **{heading: f"{value:.4f}" for heading, value in _with_headings(result).items()},
         "queries": f"{result.queries:,}, {result.queries_per_second:,.0f}/s",
-        "chunks": f"{result.chunks:,}, {result.chunks_per_second:,.0f}/s",
+        "chunks": f"{result.chunks:,}{speed}",
     }
     return _format_lines(Text.assemble((name, "bold"), f": {used}"), rows)
+
+
+def _with_headings(result: EvaluationResult) -> dict[str, float]:
+    return dict(zip((*HEADINGS, *result.measures.others), result.measures.to_dict().values(), strict=True))
 
 
 def render_comparison(labels: Sequence[str], results: Sequence[EvaluationResult], tests: Sequence[PairedTest]) -> Table:
     """Return configurations side by side; the tests are of nDCG@10, of all but the first against the first."""
     table = Table(box=None, pad_edge=False)
     table.add_column("configuration")
-    for heading in ("nDCG@10", "Recall@100", "MRR@10", "difference", "p", "better", "worse"):
+    for heading in (*_with_headings(results[0]), "difference", "p", "better", "worse"):
         table.add_column(heading, justify="right")
     for label, result, test in zip(labels, results, (None, *tests), strict=True):
-        cells = [f"{value:.4f}" for value in result.measures.to_dict().values()]
+        cells = [f"{value:.4f}" for value in _with_headings(result).values()]
         if test:
             cells += f"{test.difference:+.4f}", _format_p_value(test), f"{test.better:,}", f"{test.worse:,}"
         table.add_row(label, *cells)

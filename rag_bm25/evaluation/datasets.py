@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import gzip
+import io
+import re
+import zlib
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
-from rag_bm25.documents.checks import MAX_TEXT_BYTES
+from rag_bm25.documents.checks import check_chunk
 from rag_bm25.errors import InputError, ParameterError
 from rag_bm25.ingestion.jsonl import read_json_lines
 from rag_bm25.ingestion.rows import join_title, row_id, row_parts
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Iterator, Mapping
     from pathlib import Path
+    from typing import BinaryIO
+
+QRELS_SUFFIXES = (".tsv", ".qrels", ".txt")
+HEADER = re.compile(r"[^\t]*\t[^\t]*\t\s*[^\W\d][^\t]*")  # its third column is a name
 
 
 @dataclass(frozen=True)
@@ -30,6 +39,8 @@ class BeirDataset:
         Query id -> document id -> grade.
     titles : dict of str to str
         Document id -> title, of the documents that have one.
+    skipped : list of str
+        Why documents were left out that no index can store, one reason each. They remain judged.
 
     Examples
     --------
@@ -44,6 +55,7 @@ class BeirDataset:
     queries: dict[str, str]
     qrels: dict[str, dict[str, int]]
     titles: dict[str, str] = field(default_factory=dict)
+    skipped: list[str] = field(default_factory=list)
 
     @cached_property
     def corpus(self) -> dict[str, str]:
@@ -70,86 +82,133 @@ class BeirDataset:
         ParameterError
             There is a field with another name.
         """
-        if others := [name for name in fields if name != "title"]:
+        others = [name for name in fields if name != "title"]
+        if others and self.texts:
             raise ParameterError(f"a field must be 'title', the only one in BEIR format, got {others[0]!r}")
         return (self.texts, {"title": self.titles}) if fields else (self.corpus, {})
 
 
-def load_beir(folder: Path, split: str = "test") -> BeirDataset:
+def load_beir(folder: Path, split: str = "test", *, corpus: bool = True) -> BeirDataset:
     """Read a judged set in BEIR format.
+
+    Each file may be compressed, as ``corpus.jsonl.gz``. The judgements may be in TREC's format.
 
     Parameters
     ----------
     folder : Path
-        A folder with ``corpus.jsonl``, ``queries.jsonl`` and ``qrels/<split>.tsv``.
+        A folder with ``corpus.jsonl``, ``queries.jsonl`` and ``qrels/<split>.tsv``, ``.qrels`` or ``.txt``.
     split : str
         Name of the judgements.
+    corpus : bool
+        Whether to read the documents, which an index may have already.
 
     Returns
     -------
     BeirDataset
-        With the judged queries only.
+        With the judged queries only, and the documents that an index can store.
 
     Raises
     ------
     InputError
         A file is missing or malformed; the message names file and line.
     """
-    qrels_file = folder / "qrels" / f"{split}.tsv"
-    for file in (folder / "corpus.jsonl", folder / "queries.jsonl", qrels_file):
-        if not file.is_file():
-            msg = f"{folder} is not a judged set in BEIR format: {file.relative_to(folder).as_posix()} not found"
-            raise InputError(msg)
+    documents = [_find(folder, "corpus.jsonl")] if corpus else []
+    queries_file = _find(folder, "queries.jsonl")
+    qrels_file = _find(folder, *(f"qrels/{split}{suffix}" for suffix in QRELS_SUFFIXES))
     qrels = _read_qrels(qrels_file)
-    queries = _join_titles(*_read_rows(folder / "queries.jsonl", None))
+    queries = _join_titles(*_read_rows(queries_file))
     if missing := [query for query in qrels if query not in queries]:
-        raise InputError(f"{qrels_file} has judgements of the query {missing[0]!r}, which is not in queries.jsonl")
-    texts, titles = _read_rows(folder / "corpus.jsonl", MAX_TEXT_BYTES)
-    if not texts or not qrels:
+        raise InputError(
+            f"{qrels_file} has judgements of the query {missing[0]!r}, which is not in {queries_file.name}"
+        )
+    skipped: list[str] = []
+    texts, titles = _read_rows(documents[0], skipped) if documents else ({}, {})
+    if (corpus and not texts) or not qrels:
         raise InputError(f"{folder} has {len(texts)} documents and {len(qrels)} judged queries: nothing to evaluate")
-    return BeirDataset(texts, {query: queries[query] for query in qrels}, qrels, titles)
+    return BeirDataset(texts, {query: queries[query] for query in qrels}, qrels, titles, skipped)
+
+
+def _find(folder: Path, *names: str) -> Path:
+    """Return the first of these files that exists, as it is or compressed."""
+    for name in names:
+        for file in (folder / name, folder / f"{name}.gz"):
+            if file.is_file():
+                return file
+    raise InputError(f"{folder} is not a judged set in BEIR format: {names[0]} not found")
+
+
+@contextmanager
+def _open(file: Path) -> Iterator[BinaryIO]:
+    try:
+        with gzip.open(file) if file.suffix == ".gz" else file.open("rb") as stream:
+            yield cast("BinaryIO", stream)
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise InputError(f"{file}: not gzip, or damaged: {error}") from None
 
 
 def _join_titles(texts: Mapping[str, str], titles: Mapping[str, str]) -> dict[str, str]:
     return {id_: join_title(titles.get(id_, ""), text) for id_, text in texts.items()}
 
 
-def _read_rows(file: Path, limit: int | None) -> tuple[dict[str, str], dict[str, str]]:
-    """Return texts and titles; `limit` is the maximum size of both together, in bytes."""
+def _read_rows(file: Path, skipped: list[str] | None = None) -> tuple[dict[str, str], dict[str, str]]:
+    """Return texts and titles; with `skipped`, leave out what cannot be stored, and add the reason."""
     texts: dict[str, str] = {}
     titles: dict[str, str] = {}
-    with file.open("rb") as stream:
+    with _open(file) as stream:
         for line in read_json_lines(stream):
             id_, (title, text) = row_id(line), row_parts(line)
             if id_ in texts:
                 raise InputError(f"{line.where}: the id {id_!r} already exists")
-            size = len(join_title(title, text).encode(errors="surrogatepass"))
-            if limit is not None and size > limit:
-                msg = f"{line.where}: the document {id_!r} has {size:,} bytes of UTF-8, at most {limit:,} are allowed"
-                raise InputError(msg)
+            if skipped is not None and (fault := _find_fault(id_, title, text)):
+                skipped.append(f"{line.where}: {fault}")
+                continue
             texts[id_] = text
             titles |= {id_: title} if title else {}
     return texts, titles
 
 
+def _find_fault(id_: str, title: str, text: str) -> str:
+    """Say why a document cannot be stored, "" if it can."""
+    try:
+        check_chunk(join_title(title, text), id_, {"title": title})
+    except InputError as error:
+        return str(error)
+    return ""
+
+
 def _read_qrels(file: Path) -> dict[str, dict[str, int]]:
     qrels: dict[str, dict[str, int]] = {}
     try:
-        lines = file.read_text(encoding="utf-8-sig").split("\n")
+        with _open(file) as stream, io.TextIOWrapper(stream, encoding="utf-8-sig") as text:
+            lines = text.read().split("\n")
     except UnicodeDecodeError as error:
         raise InputError(f"{file}: not UTF-8 at byte {error.start} of the file") from None
     for number, line in enumerate(lines, 1):
-        if not line.strip() or (number == 1 and _is_header(line)):
+        if not line.strip() or (number == 1 and HEADER.fullmatch(line)):
             continue
         try:
-            query, document, grade = map(str.strip, line.split("\t"))
-            qrels.setdefault(query, {})[document] = int(grade)
+            query, document, grade = _split_judgement(line)
+            qrels.setdefault(query, {})[document] = _read_grade(grade)
         except ValueError:
             msg = f"{file} line {number}: must be query id, document id and a whole number, separated by tabs, "
-            msg += f"got {line!r}"
+            msg += f"or TREC's four columns, got {line!r}"
             raise InputError(msg) from None
     return qrels
 
 
-def _is_header(line: str) -> bool:
-    return line.count("\t") == 2 and not line.rpartition("\t")[2].strip().lstrip("-").isdigit()
+def _split_judgement(line: str) -> tuple[str, str, str]:
+    """Return query id, document id and grade; the format is BEIR's, or TREC's, whose second column says nothing."""
+    columns = line.split("\t")
+    if len(columns) != 3:
+        columns = re.split(r"[ \t]+", line.strip())
+        del columns[1:2]
+    query, document, grade = map(str.strip, columns)
+    return query, document, grade
+
+
+def _read_grade(text: str) -> int:
+    """Read a whole number, which may be written as 1.0."""
+    grade = float(text)
+    if not grade.is_integer():
+        raise ValueError(text)
+    return int(grade)

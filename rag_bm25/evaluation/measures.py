@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
 from rag_bm25.checks import require_extra
+from rag_bm25.errors import ParameterError
+from rag_bm25.index.arguments import check_k
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from numpy.typing import NDArray
 
@@ -18,6 +20,9 @@ MeasureName: TypeAlias = Literal["ndcg@10", "recall@100", "mrr@10"]
 """Name of a measure."""
 MEASURES: tuple[MeasureName, ...] = get_args(MeasureName)
 """All names."""
+DEPTH = 100  # hits of each query that they need
+TREC_DEPTH = 1_000
+OF_LIBRARY = ("nDCG@10", "R@100", "RR@10")  # their names in ir-measures
 
 
 @dataclass(frozen=True)
@@ -30,11 +35,14 @@ class Measures:
         nDCG@10 with linear gain, and the share of the relevant documents among the first 100.
     mrr_10 : float
         Mean of 1 / rank of the first relevant document, 0 where it is not among the first 10.
+    others : dict of str to float
+        Further measures, by their names in ir-measures.
     """
 
     ndcg_10: float
     recall_100: float
     mrr_10: float
+    others: dict[str, float] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, float]:
         """Return the measures by their usual names.
@@ -42,9 +50,9 @@ class Measures:
         Returns
         -------
         dict
-            With the keys ``ndcg@10``, ``recall@100`` and ``mrr@10``.
+            With the keys ``ndcg@10``, ``recall@100`` and ``mrr@10``, and those of further measures.
         """
-        return {"ndcg@10": self.ndcg_10, "recall@100": self.recall_100, "mrr@10": self.mrr_10}
+        return {"ndcg@10": self.ndcg_10, "recall@100": self.recall_100, "mrr@10": self.mrr_10, **self.others}
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,11 +64,11 @@ class QueryMeasures:
     queries : list of str
         Ids of the judged queries, in the order of the judgements.
     values : dict of str to ndarray of float64, shape (n_queries,)
-        For each measure of :data:`MEASURES`, a value in [0, 1] for each query.
+        For each measure of :data:`MEASURES`, and each further one, a value for each query.
     """
 
     queries: list[str]
-    values: dict[MeasureName, NDArray[np.float64]]
+    values: dict[str, NDArray[np.float64]]
 
     def mean(self) -> Measures:
         """Return the means over the queries.
@@ -70,15 +78,19 @@ class QueryMeasures:
         Measures
             Every query has the same weight.
         """
-        return Measures(*(float(self.values[name].mean()) for name in MEASURES))
+        means = {name: float(values.mean()) for name, values in self.values.items()}
+        ndcg_10, recall_100, mrr_10 = map(means.pop, MEASURES)
+        return Measures(ndcg_10, recall_100, mrr_10, means)
 
 
-def measure(qrels: Mapping[str, Mapping[str, int]], run: Mapping[str, Iterable[str]]) -> Measures:
+def measure(
+    qrels: Mapping[str, Mapping[str, int]], run: Mapping[str, Iterable[str]], measures: Collection[str] = ()
+) -> Measures:
     """Measure rankings against judgements.
 
     Parameters
     ----------
-    qrels, run
+    qrels, run, measures
         As for :func:`measure_queries`.
 
     Returns
@@ -86,10 +98,12 @@ def measure(qrels: Mapping[str, Mapping[str, int]], run: Mapping[str, Iterable[s
     Measures
         Means over the queries of `qrels`.
     """
-    return measure_queries(qrels, run).mean()
+    return measure_queries(qrels, run, measures).mean()
 
 
-def measure_queries(qrels: Mapping[str, Mapping[str, int]], run: Mapping[str, Iterable[str]]) -> QueryMeasures:
+def measure_queries(
+    qrels: Mapping[str, Mapping[str, int]], run: Mapping[str, Iterable[str]], measures: Collection[str] = ()
+) -> QueryMeasures:
     """Measure rankings against judgements, query by query.
 
     Parameters
@@ -98,11 +112,18 @@ def measure_queries(qrels: Mapping[str, Mapping[str, int]], run: Mapping[str, It
         Query id -> document id -> grade, for the queries that count.
     run : mapping of str to iterable of str
         Query id -> document ids, best first; a mapping of document id to score will do.
+    measures : collection of str
+        Further measures, by their names in ir-measures, such as ``"AP@100"``.
 
     Returns
     -------
     QueryMeasures
         A query without a ranking has 0 everywhere.
+
+    Raises
+    ------
+    ParameterError
+        A measure is not known, or cannot be computed here.
 
     Examples
     --------
@@ -110,18 +131,37 @@ def measure_queries(qrels: Mapping[str, Mapping[str, int]], run: Mapping[str, It
     array([0.5, 0. ])
     """
     library = require_ir_measures()
-    names: dict[Any, MeasureName] = {
-        library.nDCG @ 10: "ndcg@10",
-        library.R @ 100: "recall@100",
-        library.RR @ 10: "mrr@10",
-    }
-    # The rank stands for the score: the evaluator orders equal scores in a way of its own.
-    scored = {query: {document: float(-place) for place, document in enumerate(run.get(query, ()))} for query in qrels}
-    places = {query: place for place, query in enumerate(qrels)}
-    values = {name: np.zeros(len(places)) for name in MEASURES}
-    for one in library.iter_calc(list(names), {query: dict(grades) for query, grades in qrels.items()}, scored):
-        values[names[one.measure]][places[one.query_id]] = one.value
-    return QueryMeasures(list(qrels), values)
+    parsed = map(_parse_measure, (*OF_LIBRARY, *measures))
+    names = dict(zip((*MEASURES, *measures), parsed, strict=True))
+    # The rank stands for the score: the evaluator orders equal scores in a way of its own. The place stands for the id
+    # of a query: a program that computes some measures reads only numbers.
+    judged = {str(place): dict(grades) for place, grades in enumerate(qrels.values())}
+    ranked = {str(place): run.get(query, ()) for place, query in enumerate(qrels)}
+    scored = {query: {document: float(-rank) for rank, document in enumerate(hits)} for query, hits in ranked.items()}
+    values = {one: np.zeros(len(judged)) for one in names.values()}
+    for one in library.iter_calc(list(values), judged, scored):
+        values[one.measure][int(one.query_id)] = one.value
+    return QueryMeasures(list(qrels), {name: values[one] for name, one in names.items()})
+
+
+def depth_of(measures: Collection[str]) -> int:
+    """Return the number of hits that these measures and the usual ones need: 1,000, as in TREC, without a cutoff."""
+    parsed = map(_parse_measure, (*OF_LIBRARY, *measures))
+    return max(int(one.params.get("cutoff", TREC_DEPTH)) for one in parsed)
+
+
+def _parse_measure(name: str) -> Any:
+    """Return a measure of ir-measures; refuse one that cannot be computed."""
+    library = require_ir_measures()
+    try:
+        parsed = library.parse_measure(name)
+        check_k(parsed.params.get("cutoff", DEPTH), "its cutoff")  # one of 0 ends the process
+        list(library.iter_calc([parsed], {"1": {"d": 1}}, {"1": {"d": 1.0}}))  # some need packages of their own
+    except Exception as error:  # noqa: BLE001  # whatever their providers raise
+        reason = " ".join(str(error).split())
+        msg = f"a measure must be a name of ir-measures, such as nDCG@20, AP@100 or R@1000, got {name!r}: {reason}"
+        raise ParameterError(msg) from None
+    return parsed
 
 
 def require_ir_measures() -> Any:

@@ -2,42 +2,47 @@
 
 from __future__ import annotations
 
+import re
 import time
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from itertools import chain
 from types import MappingProxyType
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from rag_bm25.documents.lengths import chunk_length
 from rag_bm25.errors import InputError
-from rag_bm25.evaluation.measures import Measures, QueryMeasures, measure_queries, require_ir_measures
+from rag_bm25.evaluation.measures import DEPTH, Measures, QueryMeasures, depth_of, measure_queries
 from rag_bm25.events import report_progress
 from rag_bm25.index.index import BM25Index
 from rag_bm25.index.settings import document_side
 from rag_bm25.weighting.formulas import WEIGHTINGS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
     from contextlib import AbstractContextManager
     from pathlib import Path
 
     from typing_extensions import Unpack
 
     from rag_bm25.analysis import TextAnalyzer
+    from rag_bm25.documents.chunks import Hit
     from rag_bm25.documents.lengths import LengthUnit
     from rag_bm25.evaluation.datasets import BeirDataset
     from rag_bm25.events import Progress
     from rag_bm25.hits.options import SearchOptions
     from rag_bm25.index.config import IndexConfig
 
-DEPTH = 100  # hits of each query
+CHUNK_NUMBER = re.compile(r"#\d+$")
 BATCH_CHUNKS = 1_000
 BATCH_QUERIES = 50
 
 Run: TypeAlias = dict[str, dict[str, float]]
 """Query id -> document id -> score, best first."""
+Search: TypeAlias = "Callable[..., Sequence[Sequence[Hit]]]"
+"""Search with an index, queries, k and options, such as :meth:`BM25Index.search_batch`: the hits of each query."""
 
 
 @dataclass(frozen=True)
@@ -51,16 +56,17 @@ class EvaluationResult:
     run : dict of str to dict of str to float
         Query id -> document id -> score, best first.
     chunks : int
-        Number of documents, each one chunk.
+        Number of documents, each one chunk; of an index that has them already, of its chunks.
     queries_per_second, chunks_per_second : float
-        Speed of searching, including the encoding of queries, and of adding, including analysis.
+        Speed of searching, including the encoding of queries, and of adding, including analysis; None if nothing was
+        added.
     """
 
     per_query: QueryMeasures = field(repr=False)
     run: Run = field(repr=False)
     chunks: int
     queries_per_second: float
-    chunks_per_second: float
+    chunks_per_second: float | None
 
     @property
     def measures(self) -> Measures:
@@ -78,14 +84,16 @@ class EvaluationResult:
         Returns
         -------
         dict
-            The measures, ``queries``, ``chunks``, ``queries_per_second`` and ``chunks_per_second``.
+            The measures, ``queries``, ``chunks``, ``queries_per_second`` and, if chunks were added,
+            ``chunks_per_second``.
         """
+        speed = {} if self.chunks_per_second is None else {"chunks_per_second": self.chunks_per_second}
         return {
             **self.measures.to_dict(),
             "queries": self.queries,
             "chunks": self.chunks,
             "queries_per_second": self.queries_per_second,
-            "chunks_per_second": self.chunks_per_second,
+            **speed,
         }
 
 
@@ -115,6 +123,7 @@ def add_corpus(
     corpus: Mapping[str, str],
     progress: Callable[[Progress], None] | None = None,
     fields: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
+    embeddings: Callable[[list[str]], Any] | None = None,
 ) -> float:
     """Add every document as one chunk.
 
@@ -128,6 +137,8 @@ def add_corpus(
         Called after each batch with ``"chunks"``, those that are added.
     fields : mapping of str to mapping of str to str
         Name of each field -> document id -> its text, which becomes metadata.
+    embeddings
+        As for :meth:`BM25Index.add`.
 
     Returns
     -------
@@ -138,7 +149,7 @@ def add_corpus(
     for done in range(0, len(ids), BATCH_CHUNKS):
         batch = ids[done : done + BATCH_CHUNKS]
         metadatas = [{name: of[id_] for name, of in fields.items() if id_ in of} for id_ in batch]
-        index.add([corpus[id_] for id_ in batch], ids=batch, metadatas=metadatas)
+        index.add([corpus[id_] for id_ in batch], ids=batch, metadatas=metadatas, embeddings=embeddings)
         report_progress(progress, "chunks", done + len(batch), len(ids))
     return time.perf_counter() - start
 
@@ -147,9 +158,12 @@ def search_queries(
     index: BM25Index,
     queries: Mapping[str, str],
     progress: Callable[[Progress], None] | None = None,
+    *,
+    k: int = DEPTH,
+    search: Search = BM25Index.search_batch,
     **options: Unpack[SearchOptions],
 ) -> Run:
-    """Return the top 100 chunks of each query.
+    """Return the top chunks of each query.
 
     Parameters
     ----------
@@ -159,6 +173,10 @@ def search_queries(
         Query id -> text.
     progress : callable of Progress to None, optional
         Called after each batch with ``"queries"``, those that are answered.
+    k : int
+        Number of hits of each query.
+    search : Search
+        How to search, by words by default.
     **options
         As for :meth:`BM25Index.search`.
 
@@ -171,32 +189,46 @@ def search_queries(
     ids = list(queries)
     for start in range(0, len(ids), BATCH_QUERIES):
         batch = ids[start : start + BATCH_QUERIES]
-        answers = index.search_batch([queries[id_] for id_ in batch], DEPTH, **options)
+        answers = search(index, [queries[id_] for id_ in batch], k, **options)
         run |= {id_: {hit.id: hit.score for hit in hits} for id_, hits in zip(batch, answers, strict=True)}
         report_progress(progress, "queries", len(run), len(ids))
     return run
 
 
 def evaluate(
-    index: BM25Index, dataset: BeirDataset, progress: Callable[[Progress], None] | None = None
+    index: BM25Index,
+    dataset: BeirDataset,
+    progress: Callable[[Progress], None] | None = None,
+    *,
+    measures: Collection[str] = (),
+    search: Search = BM25Index.search_batch,
+    embeddings: Callable[[list[str]], Any] | None = None,
 ) -> EvaluationResult:
     """Add a corpus to an index, search it, and measure.
 
     Parameters
     ----------
     index : BM25Index
-        An empty index with the config to evaluate.
+        An empty index with the config to evaluate, or one that has the corpus.
     dataset : BeirDataset
-        As read by :func:`load_beir`.
+        As read by :func:`load_beir`. Without documents, nothing is added, and a document has the place of its best
+        chunk, unless the judgements are of chunks, ``id#n``.
     progress : callable of Progress to None, optional
         Called with ``"chunks"``, then with ``"queries"``.
+    measures : collection of str
+        Further measures, as for :func:`measure_queries`. The searches are as deep as they need.
+    search : Search
+        How to search, by words by default.
+    embeddings : callable of list of str to array_like of float
+        As for :meth:`BM25Index.add`, for an index with dense vectors.
 
     Returns
     -------
     EvaluationResult
         Quality and speed.
     """
-    return evaluate_each([index.config], dataset, lambda _config: nullcontext(index), progress)[0]
+    how: dict[str, Any] = {"measures": measures, "search": search, "embeddings": embeddings}
+    return evaluate_each([index.config], dataset, lambda _config: nullcontext(index), progress, **how)[0]
 
 
 def in_memory(config: IndexConfig) -> BM25Index:
@@ -220,6 +252,10 @@ def evaluate_each(
     dataset: BeirDataset,
     open_index: Callable[[IndexConfig], AbstractContextManager[BM25Index]] = in_memory,
     progress: Callable[[Progress], None] | None = None,
+    *,
+    measures: Collection[str] = (),
+    search: Search = BM25Index.search_batch,
+    embeddings: Callable[[list[str]], Any] | None = None,
 ) -> list[EvaluationResult]:
     """Evaluate several configs; those that differ only on the query's side share an index.
 
@@ -230,9 +266,9 @@ def evaluate_each(
     dataset
         As for :func:`evaluate`.
     open_index : callable of IndexConfig
-        Returns an empty index, as a context; by default one in memory.
-    progress
-        As for :func:`evaluate`, over all configs.
+        Returns an index as for :func:`evaluate`, as a context; by default an empty one in memory.
+    progress, measures, search, embeddings
+        As for :func:`evaluate`; the progress is over all configs.
 
     Returns
     -------
@@ -242,9 +278,9 @@ def evaluate_each(
     Raises
     ------
     ParameterError
-        The dataset does not have a field of a config.
+        The dataset does not have a field of a config, or a measure is not known.
     """
-    require_ir_measures()
+    depth = depth_of(measures)
     groups: dict[IndexConfig, list[int]] = {}  # the places of the configs that share an index
     for place, config in enumerate(configs):
         groups.setdefault(document_side(config), []).append(place)
@@ -253,16 +289,31 @@ def evaluate_each(
     for added, places in enumerate(groups.values()):
         texts, fields = dataset.documents(configs[places[0]].fields)
         with open_index(configs[places[0]]) as index:
-            seconds = add_corpus(index, texts, _after(progress, added * chunks, len(groups) * chunks), fields)
-            if WEIGHTINGS[index.config.weighting].k1_per_term:
+            before = _after(progress, added * chunks, len(groups) * chunks)
+            seconds = add_corpus(index, texts, before, fields, embeddings)
+            if texts and WEIGHTINGS[index.config.weighting].k1_per_term:
                 index.reencode()
             for place in places:
                 start, done = time.perf_counter(), _after(progress, len(results) * queries, len(configs) * queries)
-                run = search_queries(index, dataset.queries, done, weighting=configs[place].query_weighting())
+                weighting = configs[place].query_weighting()
+                run = search_queries(index, dataset.queries, done, k=depth, search=search, weighting=weighting)
                 speed = len(run) / (time.perf_counter() - start)
-                measured = measure_queries(dataset.qrels, run)
-                results[place] = EvaluationResult(measured, run, chunks, speed, chunks / seconds)
+                run = run if texts else _to_documents(run, dataset.qrels)
+                measured = measure_queries(dataset.qrels, run, measures)
+                stored, rate = (chunks, chunks / seconds) if texts else (index.stats().num_chunks, None)
+                results[place] = EvaluationResult(measured, run, stored, speed, rate)
     return [results[place] for place in range(len(configs))]
+
+
+def _to_documents(run: Run, qrels: Mapping[str, Mapping[str, int]]) -> Run:
+    """Put documents in the place of their best chunks, ``id#n``, unless the judgements are of chunks."""
+    if any(map(CHUNK_NUMBER.search, chain.from_iterable(qrels.values()))):
+        return run
+    ranked: Run = {query: {} for query in run}
+    for query, hits in run.items():
+        for id_, score in hits.items():
+            ranked[query].setdefault(CHUNK_NUMBER.sub("", id_), score)
+    return ranked
 
 
 def _after(progress: Callable[[Progress], None] | None, before: int, total: int) -> Callable[[Progress], None]:

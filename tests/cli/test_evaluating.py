@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -124,3 +125,113 @@ def test_evaluate_writes_trec_runs(beir: Path, tmp_path: Path) -> None:
 def test_a_run_in_no_folder_is_refused_before_the_work(beir: Path, databases: Databases) -> None:
     assert_fails(run("evaluate", beir, "--run", "missing/one.run"), "there is no folder missing to put one.run in")
     assert databases == {}
+
+
+MODEL = """
+class Model:
+    def embed_query(self, text):
+        return [1.0, float("plum" in text or "pear" in text)]
+
+    def embed_documents(self, texts):
+        return [self.embed_query(text) for text in texts]
+
+def backwards(query, hits):
+    return range(len(hits))
+"""
+HYBRID = ("--embedding", "evaluated_model:Model")
+
+
+@pytest.fixture
+def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "evaluated_model.py").write_text(MODEL)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "evaluated_model", raising=False)
+
+
+@pytest.mark.usefixtures("model")
+@pytest.mark.parametrize(
+    ("given", "mrr"),
+    [
+        (("--mode", "sparse"), 0.5),
+        ((), 1.0),
+        (("--mode", "dense"), 1.0),
+        (("--fusion", "weighted:sparse=0.1,dense=0.9"), 1.0),
+        (("--fusion", "weighted:sparse=0.1,dense=0.9", "--dense-k", "1"), 1.0),
+        (("--rerank", "evaluated_model:backwards"), 0.5),
+    ],
+)
+def test_evaluate_searches_by_words_by_vectors_or_by_both(beir: Path, given: tuple[str, ...], mrr: float) -> None:
+    assert run_json("evaluate", beir, *HYBRID, *given)["mrr@10"] == mrr
+
+
+@pytest.mark.usefixtures("model")
+def test_evaluate_takes_the_options_of_a_search(beir: Path) -> None:
+    assert run_json("evaluate", beir, "--min-score", "1000")["recall@100"] == 0.0
+    weighted = run_json("evaluate", beir, "--weighting", "idf=lucene", "--compare", "idf=plus")
+    assert (weighted["config"]["idf"], weighted["compared"][0]["config"]["idf"]) == ("lucene", "plus")
+    assert "hybrid needs a model" in run("evaluate", beir, "--mode", "hybrid").stderr
+    assert "only a hybrid search" in run("evaluate", beir, *HYBRID, "--mode", "sparse", "--fusion", "rrf").stderr
+
+
+def test_evaluate_adds_measures(beir: Path) -> None:
+    given = ("--measure", "nDCG@20", "--measure", "AP", "--compare", "stem=false")
+    result = run_json("evaluate", beir, *given)
+    assert list(result)[:6] == ["ndcg@10", "recall@100", "mrr@10", "nDCG@20", "AP", "queries"]
+    assert (result["nDCG@20"], result["AP"], result["compared"][0]["tests"]["AP"]["difference"]) == (0.5, 0.5, -0.5)
+    lines = [line.split() for line in run("evaluate", beir, *given).stdout.splitlines()]
+    assert lines[1:6] == [[name, "0.5000"] for name in ("nDCG@10", "Recall@100", "MRR@10", "nDCG@20", "AP")]
+    assert lines[-3][1:6] == ["nDCG@10", "Recall@100", "MRR@10", "nDCG@20", "AP"]
+    assert_fails(run("evaluate", beir, "--measure", "nope"), "a measure must be a name of ir-measures")
+
+
+def test_evaluate_counts_what_cannot_be_stored(beir: Path) -> None:
+    with (beir / "corpus.jsonl").open("a") as corpus:
+        corpus.write('{"_id": "", "text": "a"}\n{"_id": "d4", "text": "\\u0000"}\n')
+    result = run("evaluate", beir, "--json")
+    assert "2 documents are left out, since no index can store them, such as " in result.stderr
+    assert "corpus.jsonl line 3: id must not be empty" in result.stderr
+    found = json.loads(result.stdout)
+    assert (found["chunks"], found["skipped"], found["ndcg@10"]) == (2, 2, 0.5)
+
+
+@pytest.fixture
+def stored(beir: Path, databases: Databases) -> tuple[Path, Databases]:
+    """The set, whose corpus is in an index and nowhere else."""
+    assert run("ingest", beir / "corpus.jsonl", "--chunk-size", "20", "--uri", "http://host:1").exit_code == 0
+    (beir / "corpus.jsonl").unlink()
+    return beir, databases
+
+
+EXISTING = ("--uri", "http://host:1", "--collection", "docs")
+
+
+def test_evaluate_searches_an_existing_index(stored: tuple[Path, Databases]) -> None:
+    beir, databases = stored
+    chunks = dict(databases["http://host:1", "docs"].chunks)
+    result = run_json("evaluate", beir, *EXISTING, "--compare", "idf=lucene")
+    assert (result["ndcg@10"], result["chunks"], result["chunk_size"]) == (0.5, 2, 20)
+    assert "chunks_per_second" not in result
+    assert result["compared"][0]["config"]["idf"] == "lucene"
+    assert (databases["http://host:1", "docs"].chunks, len(databases)) == (chunks, 1)
+    assert run("evaluate", beir, *EXISTING).stdout.splitlines()[-1].split() == ["chunks", "2"]
+    assert run_json("evaluate", beir, *EXISTING, "--mode", "sparse")["ndcg@10"] == 0.5
+
+
+def test_evaluate_searches_a_namespace_of_an_existing_index(stored: tuple[Path, Databases]) -> None:
+    assert run_json("evaluate", stored[0], *EXISTING, "--namespace", "kim")["ndcg@10"] == 0.0
+    assert "only an index of --collection has namespaces" in run("evaluate", stored[0], "--namespace", "kim").stderr
+
+
+@pytest.mark.parametrize("given", [("--k1", "0.9"), ("--compare", "b=0.4"), ("--chunk-size", "auto", "--field", "t:3")])
+def test_an_existing_index_has_vectors_of_its_own(stored: tuple[Path, Databases], given: tuple[str, ...]) -> None:
+    message = "with other settings of the query's side alone"
+    assert_fails(run("evaluate", stored[0], *EXISTING, *given), message)
+
+
+def test_evaluate_notes_that_the_ids_are_others(stored: tuple[Path, Databases]) -> None:
+    (stored[0] / "qrels" / "test.tsv").write_text("q1\td7\t1\n")
+    result = run("evaluate", stored[0], *EXISTING)
+    assert (
+        "no hit is judged: chunks or their documents must have the ids of the judgements, such as 'd7'" in result.stderr
+    )
+    assert_fails(run("evaluate", stored[0], *EXISTING[:3], "other"), "index not found in other (its indexes: docs)")

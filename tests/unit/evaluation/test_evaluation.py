@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+import copy
+import gzip
 import json
 import math
+import shutil
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from support.memory_store import MemoryStore
@@ -13,8 +16,10 @@ from rag_bm25.evaluation import BeirDataset, evaluate, evaluate_each, load_beir,
 from rag_bm25.evaluation.running import add_corpus, mean_length, search_queries, write_run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
+
+    from rag_bm25 import Hit, HybridHit, WeightingName
 
 CORPUS = [
     {"_id": "d1", "title": "Apples", "text": "grow on trees"},
@@ -60,10 +65,63 @@ def test_titles_are_joined_into_the_texts_or_a_field(folder: Path) -> None:
         dataset.documents(["title", "tags"])
 
 
-def test_the_limit_is_that_of_title_and_text(folder: Path) -> None:
-    append(folder / "corpus.jsonl", json.dumps({"_id": "big", "title": "x" * 500, "text": "y" * 65_100}) + "\n")
-    with pytest.raises(InputError, match="line 4: the document 'big' has 65,601 bytes of UTF-8"):
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        ({"_id": "big", "title": "x" * 500, "text": "y" * 65_100}, "text (id 'big') has 65,601 bytes of UTF-8"),
+        ({"_id": "d4", "text": "a\0b"}, "text (id 'd4') has a NUL at character 1"),
+        ({"_id": "d4", "title": "a", "text": "\ud800"}, "text (id 'd4') has a lone surrogate at character 2"),
+        ({"_id": "", "text": "a"}, "id must not be empty"),
+        ({"_id": "x" * 513, "text": "a"}, "id has 513 bytes of UTF-8"),
+    ],
+)
+def test_what_no_index_can_store_is_left_out(folder: Path, row: dict[str, str], reason: str) -> None:
+    append(folder / "corpus.jsonl", json.dumps(row) + "\n")
+    append(folder / "qrels" / "test.tsv", f"q1\t{row['_id']}\t2\n")
+    dataset = load_beir(folder)
+    assert list(dataset.texts) == ["d1", "d2", "d3"]
+    assert len(dataset.skipped) == 1
+    assert f"corpus.jsonl line 4: {reason}" in dataset.skipped[0]
+    index = BM25Index.from_store(MemoryStore(), config=IndexConfig(20, analyzer=str.split))
+    assert evaluate(index, dataset).measures.recall_100 == 0.25  # the document is judged relevant still
+
+
+def test_all_files_may_be_compressed(folder: Path) -> None:
+    whole = load_beir(folder)
+    for file in (folder / "corpus.jsonl", folder / "queries.jsonl", folder / "qrels" / "test.tsv"):
+        file.with_name(f"{file.name}.gz").write_bytes(gzip.compress(file.read_bytes()))
+        file.unlink()
+    assert load_beir(folder) == whole
+
+
+@pytest.mark.parametrize("name", ["corpus.jsonl", "qrels/test.tsv"])
+@pytest.mark.parametrize(
+    "damage", [lambda data: b"no" + data, lambda data: data[:-9], lambda data: data[:12] + b"\0\7"]
+)
+def test_a_damaged_compressed_file_is_named(folder: Path, name: str, damage: Callable[[bytes], bytes]) -> None:
+    (folder / f"{name}.gz").write_bytes(damage(gzip.compress((folder / name).read_bytes())))
+    (folder / name).unlink()
+    with pytest.raises(InputError, match=rf"{name}\.gz: not gzip, or damaged: "):
         load_beir(folder)
+
+
+@pytest.mark.parametrize("name", ["test.tsv", "test.qrels", "test.txt", "test.txt.gz"])
+def test_judgements_may_be_in_the_format_of_trec(folder: Path, name: str) -> None:
+    (folder / "qrels" / "test.tsv").unlink()
+    lines = b"q1 0 d2   2\nq1\tQ0\td1\t0\r\n\nq2 0 d3 1\n"
+    (folder / "qrels" / name).write_bytes(gzip.compress(lines) if name.endswith("gz") else lines)
+    assert load_beir(folder).qrels == {"q1": {"d2": 2, "d1": 0}, "q2": {"d3": 1}}
+
+
+def test_grades_may_have_a_point(folder: Path) -> None:
+    (folder / "qrels" / "test.tsv").write_text("q1\td2\t2.0\nq1\td1\t-1.0\nq2 0 d3 1.0\n")
+    assert load_beir(folder).qrels == {"q1": {"d2": 2, "d1": -1}, "q2": {"d3": 1}}
+
+
+def test_a_set_may_be_read_without_its_corpus(folder: Path) -> None:
+    (folder / "corpus.jsonl").unlink()
+    dataset = load_beir(folder, corpus=False)
+    assert (dataset.texts, list(dataset.queries), list(dataset.qrels)) == ({}, ["q1", "q2"], ["q1", "q2"])
 
 
 def test_a_query_begins_with_its_title(folder: Path) -> None:
@@ -102,6 +160,9 @@ def test_a_missing_file_is_named(folder: Path, missing: str) -> None:
         ("queries.jsonl", '{"_id": "q4"}', 'queries.jsonl line 4: a row needs a "text"'),
         ("qrels/test.tsv", "q1\td2", "test.tsv line 5: must be query id, document id and a whole number"),
         ("qrels/test.tsv", "q1\td2\t0.5", "test.tsv line 5: must be query id, document id and a whole number"),
+        ("qrels/test.tsv", "q1 d2 1", "a whole number, separated by tabs, or TREC's four columns, got 'q1 d2 1'"),
+        ("qrels/test.tsv", "q1 0 d2 0.5", "test.tsv line 5: must be query id, document id and a whole number"),
+        ("qrels/test.tsv", "q1\td2\tinf", "test.tsv line 5: must be query id, document id and a whole number"),
         ("qrels/test.tsv", "q9\td2\t1", "has judgements of the query 'q9', which is not in queries.jsonl"),
     ],
 )
@@ -110,6 +171,12 @@ def test_a_malformed_file_is_named_with_its_line(folder: Path, file: str, line: 
     with pytest.raises(InputError) as caught:
         load_beir(folder)
     assert reason in str(caught.value)
+
+
+def test_a_first_judgement_with_a_fraction_is_no_header(folder: Path) -> None:
+    (folder / "qrels" / "test.tsv").write_text("q1\td2\t0.5\nq1\td2\t1\n")
+    with pytest.raises(InputError, match="line 1: must be query id"):
+        load_beir(folder)
 
 
 def test_qrels_that_are_not_utf_8_are_refused(folder: Path) -> None:
@@ -169,6 +236,85 @@ def test_the_order_of_hits_counts_however_long() -> None:
     ranking = [f"{n:03}" for n in range(100)]
     assert measure({"q": {"000": 1}}, {"q": ranking}).mrr_10 == 1.0
     assert measure({"q": {"099": 1}}, {"q": ranking[::-1]}).mrr_10 == 1.0
+
+
+def test_further_measures_have_their_names_in_ir_measures() -> None:
+    ranking = [f"x{n}" for n in range(1_000)]
+    measured = measure({"q": {"x0": 1, "x10": 1, "x999": 1}}, {"q": ranking}, ["nDCG@20", "R@1000", "nDCG@10", "P@5"])
+    assert list(measured.to_dict()) == ["ndcg@10", "recall@100", "mrr@10", "nDCG@20", "R@1000", "nDCG@10", "P@5"]
+    ideal = 1 + 1 / math.log2(3) + 1 / 2
+    expected = [(1 + 1 / math.log2(12)) / ideal, 1.0, measured.ndcg_10, 0.2]
+    assert list(measured.others.values()) == pytest.approx(expected)
+
+
+@pytest.mark.skipif(shutil.which("perl") is None, reason="this measure is computed by a program in Perl")
+def test_gain_may_be_exponential_whatever_the_ids_of_queries() -> None:
+    measured = measure({"a question": {"a": 2, "b": 1}}, {"a question": ["b", "a"]}, ["nDCG(dcg='exp-log2')@5"])
+    expected = (1 + 3 / math.log2(3)) / (3 + 1 / math.log2(3))
+    assert list(measured.others.values()) == pytest.approx([expected], abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("nope@3", "measure not found: nope"),
+        ("alpha_nDCG@10", "Unsupported measures"),
+        ("nDCG@", "invalid syntax"),
+        ("nDCG@16385", "got 'nDCG@16385': its cutoff must be an int in 1..16384"),
+        ("nDCG@0", "got 'nDCG@0': its cutoff must be an int in 1..16384"),
+    ],
+)
+def test_a_measure_that_cannot_be_computed_is_refused_before_the_work(folder: Path, name: str, reason: str) -> None:
+    store = MemoryStore()
+    index = BM25Index.from_store(store, config=IndexConfig(20, analyzer=str.split))
+    with pytest.raises(ParameterError, match=reason):
+        evaluate(index, load_beir(folder), measures=[name])
+    assert store.collections.chunks == {}
+
+
+@pytest.mark.parametrize(("measures", "depth"), [([], 100), (["P@5", "R@300"], 300), (["AP"], 1_000)])
+def test_searches_are_as_deep_as_the_measures(folder: Path, measures: list[str], depth: int) -> None:
+    asked: list[int] = []
+
+    def search(index: BM25Index, queries: Sequence[str], k: int, **options: Any) -> list[list[Hit]]:
+        asked.append(k)
+        return index.search_batch(queries, k, **options)
+
+    index = BM25Index.from_store(MemoryStore(), config=IndexConfig(20, analyzer=str.split))
+    assert list(evaluate(index, load_beir(folder), measures=measures, search=search).measures.others) == measures
+    assert asked == [depth]
+
+
+def test_a_hybrid_search_is_evaluated(folder: Path) -> None:
+    def embed(texts: list[str]) -> list[list[float]]:
+        return [[1.0, float("submarines" in text or text == "nothing")] for text in texts]
+
+    def search(index: BM25Index, queries: Sequence[str], k: int, **options: Any) -> list[list[HybridHit]]:
+        return [index.search_hybrid(query, embed([query])[0], k, **options) for query in queries]
+
+    index = BM25Index.from_store(MemoryStore(), config=IndexConfig(20, analyzer=str.split, dense_dim=2))
+    result = evaluate(index, load_beir(folder), search=search, embeddings=embed)
+    assert [next(iter(hits)) for hits in result.run.values()] == ["d2", "d3"]
+    assert result.measures.ndcg_10 == 1.0
+
+
+@pytest.mark.parametrize("weighting", ["bm25", "bm25-adpt"])
+def test_an_index_that_has_the_corpus_is_evaluated_as_it_is(folder: Path, weighting: WeightingName) -> None:
+    store, config = MemoryStore(), IndexConfig(20, weighting=weighting, analyzer=str.split)
+    whole = evaluate(BM25Index.from_store(store, config=config), load_beir(folder))
+    stored = copy.deepcopy(store.collections.chunks)
+    again = evaluate(BM25Index.from_store(store, read_only=True, analyzer=str.split), load_beir(folder, corpus=False))
+    assert (again.run, again.measures, again.chunks) == (whole.run, whole.measures, 3)
+    assert "chunks_per_second" not in again.to_dict()
+    assert store.collections.chunks == stored
+
+
+@pytest.mark.parametrize(("judged", "ranking"), [(["a", "b"], ["b", "a"]), (["a#0", "b"], ["b#1", "a#0", "b#0"])])
+def test_a_document_in_an_index_has_the_place_of_its_best_chunk(judged: list[str], ranking: list[str]) -> None:
+    index = BM25Index.from_store(MemoryStore(), config=IndexConfig(3, analyzer=str.split))
+    index.add(["kiwi kiwi", "kiwi", "kiwi plum"], ids=["b#1", "a#0", "b#0"])
+    dataset = BeirDataset({}, {"q": "kiwi"}, {"q": dict.fromkeys(judged, 1)})
+    assert list(evaluate(index, dataset).run["q"]) == ranking
 
 
 def test_queries_ask_for_100_hits_in_several_batches() -> None:
