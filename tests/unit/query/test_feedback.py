@@ -116,16 +116,6 @@ def test_rm3_adds_the_best_terms_only() -> None:
     assert terms.boost.tolist() == pytest.approx([expected["apple"], expected["banana"]])
 
 
-def test_rm3_keeps_the_scale_of_the_scores() -> None:
-    terms = World(FRUIT).learn(RM3(**EVERY_TERM), "apple fig fig", {"1": 1.0, "2": 1.0})
-    assert float((terms.boost * terms.qtf).sum()) == pytest.approx(3)
-
-
-def test_rm3_of_nothing_but_the_model_forgets_the_query() -> None:
-    terms = World(FRUIT).learn(RM3(original_query_weight=0, **EVERY_TERM), "fig", {"2": 1.0})
-    assert weights(terms).keys() == {"apple", "cherry"}
-
-
 def test_rm3_leaves_irrelevant_chunks_aside() -> None:
     world = World(FRUIT)
     plain = world.learn(RM3(**EVERY_TERM), "apple", {"1": 1.0})
@@ -164,14 +154,6 @@ def test_rocchio_drops_what_irrelevant_chunks_have() -> None:
     assert terms.weights.tolist()[1] == 0
 
 
-def test_rocchio_learns_from_irrelevant_chunks_alone() -> None:
-    terms = World(FRUIT).learn(Rocchio(gamma=0.5, **EVERY_TERM), "apple fig", {}, ("3",))
-    plain = World(FRUIT).encoder.terms("apple fig", World(FRUIT).statistics)
-    assert terms.terms == ["apple", "fig"]
-    assert terms.weights[0] == plain.weights[0]
-    assert terms.weights[1] < plain.weights[1]
-
-
 # The binary independence model
 
 
@@ -193,13 +175,6 @@ def test_bim_weighs_by_the_counts(chunks: dict[str, str], query: str, data: st.D
             assert weight == pytest.approx(qtf * informed, rel=1e-6)
         else:
             assert weight > 0
-
-
-def test_bim_of_terms_that_no_relevant_chunk_has() -> None:
-    world = World(FRUIT)
-    terms = world.learn(RSJ([], fb_terms=0), "cherry fig grape quince", {"1": 1.0, "5": 1.0})
-    expected = [reference.relevance_weight(df, 5, r, 2) for df, r in ((1, 0), (2, 1), (1, 0))]
-    assert terms.weights.tolist() == pytest.approx([*(math.log1p(math.exp(weight)) for weight in expected), 0.0])
 
 
 def test_bim_adds_terms_by_their_offer_weight() -> None:
@@ -499,11 +474,6 @@ def test_feedback_that_cannot_be_is_refused(options: dict[str, Any], message: st
     with pytest.raises(InputError) as caught:
         Rocchio(**options)
     assert message in str(caught.value)
-
-
-def test_methods_of_feedback_that_there_are_not_are_refused(filled: BM25Index) -> None:
-    with pytest.raises(ParameterError, match="feedback must be a Rocchio or an RM3 or an RSJ, got 'rm3'"):
-        filled.search("apple", feedback="rm3")  # type: ignore[arg-type]
 
 
 def test_marked_chunk_that_is_not_there_is_an_error(filled: BM25Index) -> None:

@@ -51,6 +51,7 @@ def test_every_method_checks_its_options(method: str) -> None:
         ({"min_should_match": "most"}, "min_should_match must be an int or a str such as '75%', '-1' or '3<90%'"),
         ({"min_score": float("nan")}, "min_score must be a finite number, got nan"),
         ({"group": "source"}, "group must be a Grouping, got 'source'"),
+        ({"feedback": "rm3"}, "feedback must be a Rocchio or an RM3 or an RSJ, got 'rm3'"),
     ],
 )
 def test_options_of_other_types_are_refused(option: dict[str, Any], message: str) -> None:
