@@ -56,6 +56,11 @@ def vectorstore(index: BM25Index) -> MilvusBM25VectorStore:
     )
 
 
+@pytest.fixture
+def padded(vectorstore: MilvusBM25VectorStore) -> MilvusBM25VectorStore:
+    return MilvusBM25VectorStore(vectorstore.index, pad_results=True)
+
+
 def ids(documents: list[Document]) -> list[str | None]:
     return [document.id for document in documents]
 
@@ -230,38 +235,31 @@ class TestMaximalMarginalRelevance:
 
 
 class TestPadding:
-    def test_fills_up_with_others_at_score_0(self, vectorstore: MilvusBM25VectorStore, index: BM25Index) -> None:
-        padded = MilvusBM25VectorStore(index, pad_results=True)
+    def test_fills_up_with_others_at_score_0(self, padded: MilvusBM25VectorStore) -> None:
         found = padded.similarity_search_with_score("fig", k=3)
         assert [score > 0 for _, score in found] == [True, False, False]
         assert len({document.id for document, _ in found}) == 3
 
-    def test_fits_the_filter_and_stops_where_there_are_no_more(
-        self, vectorstore: MilvusBM25VectorStore, index: BM25Index
-    ) -> None:
-        padded = MilvusBM25VectorStore(index, pad_results=True)
+    def test_fits_the_filter_and_stops_where_there_are_no_more(self, padded: MilvusBM25VectorStore) -> None:
         assert sorted(map(str, ids(padded.similarity_search("fig", k=9, filter={"n": {"$gte": 3}})))) == ["d", "e", "f"]
 
     @pytest.mark.parametrize("options", [{}, {"group": Grouping("n")}, {"min_should_match": 2}, {"boosts": HIDING}])
     @pytest.mark.parametrize("conditions", [{}, {"must_not": ["banana"]}, {"phrases": ["banana apple"]}])
     def test_shares_no_term_with_the_query_whatever_leaves_chunks_out(
-        self, vectorstore: MilvusBM25VectorStore, index: BM25Index, options: dict[str, Any], conditions: dict[str, Any]
+        self, padded: MilvusBM25VectorStore, options: dict[str, Any], conditions: dict[str, Any]
     ) -> None:
-        padded = MilvusBM25VectorStore(index, pad_results=True)
         query: Any = Query("apple banana", **conditions)
-        every = {hit.id for hit in index.search("apple banana", k=99)}
+        every = {hit.id for hit in padded.index.search("apple banana", k=99)}
         found = padded.similarity_search_with_score(query, k=99, highlight=True, **options)
         assert every.isdisjoint(document.id for document, score in found if score == 0)
         assert any(score == 0 for _, score in found)
         assert all("highlights" in document.metadata for document, _ in found)
 
-    def test_is_not_below_a_minimum(self, vectorstore: MilvusBM25VectorStore, index: BM25Index) -> None:
-        padded = MilvusBM25VectorStore(index, pad_results=True)
+    def test_is_not_below_a_minimum(self, padded: MilvusBM25VectorStore) -> None:
         assert ids(padded.similarity_search("fig", k=3, min_score=0.01)) == ["d"]
         assert len(padded.similarity_search("fig", k=3, min_score=0)) == 3
 
-    def test_has_relevance_0(self, vectorstore: MilvusBM25VectorStore, index: BM25Index) -> None:
-        padded = MilvusBM25VectorStore(index, pad_results=True)
+    def test_has_relevance_0(self, padded: MilvusBM25VectorStore) -> None:
         assert [score for _, score in padded.similarity_search_with_relevance_scores("nothing", k=2)] == [0, 0]
 
 

@@ -158,7 +158,7 @@ def test_rocchio_drops_what_irrelevant_chunks_have() -> None:
 
 
 @given(corpora(min_size=2), texts(), st.data(), idf_names)
-def test_bim_weighs_by_the_counts(chunks: dict[str, str], query: str, data: st.DataObject, name: IdfName) -> None:
+def test_rsj_weighs_by_the_counts(chunks: dict[str, str], query: str, data: st.DataObject, name: IdfName) -> None:
     world = World(chunks, name)
     relevant = data.draw(st.lists(st.sampled_from(sorted(chunks)), min_size=1, unique=True))
     terms = world.learn(RSJ([], fb_terms=0), query, dict.fromkeys(relevant, 1.0))
@@ -177,7 +177,7 @@ def test_bim_weighs_by_the_counts(chunks: dict[str, str], query: str, data: st.D
             assert weight > 0
 
 
-def test_bim_adds_terms_by_their_offer_weight() -> None:
+def test_rsj_adds_terms_by_their_offer_weight() -> None:
     relevant = {"1": "apple often once", "2": "apple often", "3": "apple"}
     others = {str(at): "often" for at in range(4, 8)} | {str(at): f"filler{at}" for at in range(8, 21)}
     once, often = (reference.relevance_weight(df, 20, r, 3) for df, r in ((1, 1), (6, 2)))
@@ -188,13 +188,13 @@ def test_bim_adds_terms_by_their_offer_weight() -> None:
     assert [origin.reason for origin in terms.sources] == reasons
 
 
-def test_bim_adds_no_term_that_speaks_against_relevance() -> None:
+def test_rsj_adds_no_term_that_speaks_against_relevance() -> None:
     chunks = {str(at): "common" for at in range(9)} | {"a": "apple common", "b": "apple"}
     terms = World(chunks).learn(RSJ([], **EVERY_TERM), "apple", {"a": 1.0, "b": 1.0})
     assert terms.terms == ["apple"]
 
 
-def test_bim_with_more_marks_than_the_statistics_allow_stays_finite() -> None:
+def test_rsj_with_more_marks_than_the_statistics_allow_stays_finite() -> None:
     world = World({"1": "apple", "2": "fig"})
     outside = DocumentEncoder(reference.split, DocumentWeighting(4.0)).encode(["apple"] * 5).vectors
     terms = world.encoder.weigh([QueryTerm("apple"), QueryTerm("fig")], world.statistics, list(outside))
@@ -202,7 +202,7 @@ def test_bim_with_more_marks_than_the_statistics_allow_stays_finite() -> None:
     assert (terms.weights > 0).all()
 
 
-def test_bim_adds_terms_where_the_statistics_are_older_than_the_chunks(recwarn: pytest.WarningsRecorder) -> None:
+def test_rsj_adds_terms_where_the_statistics_are_older_than_the_chunks(recwarn: pytest.WarningsRecorder) -> None:
     world = World({"1": "apple new", **{str(at): "fig" for at in range(2, 7)}})
     now = DocumentEncoder(reference.split, DocumentWeighting(4.0), "terms").encode(["apple new"] * 2).vectors
     relevant = [FeedbackChunk(str(at), vector) for at, vector in enumerate(now)]
