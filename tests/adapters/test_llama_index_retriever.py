@@ -128,10 +128,10 @@ class TestRetriever:
 
     @pytest.mark.parametrize("group", [Grouping("page", 2), {"key": "page", "size": 2}])
     def test_options_reach_the_search_and_may_come_from_json(self, llama: Any, filled: BM25Index, group: Any) -> None:
-        options: dict[str, Any] = {"weighting": QueryWeighting(idf="plain"), "min_should_match": 2}
+        options: dict[str, Any] = {"weighting": QueryWeighting(idf="plain"), "min_should_match": 1}
         retriever = llama.MilvusBM25Retriever(filled, similarity_top_k=1, group=group, **options)
         hits = filled.search("fade gag", 1, group=Grouping("page", 2), **options)
-        assert found(retriever.retrieve("fade gag")) == scores(hits)
+        assert found(retriever.retrieve("fade gag")) == scores(hits) != []
 
     @pytest.mark.parametrize("way", ["retrieve", "aretrieve"])
     def test_a_text_may_have_operators(self, llama: Any, dense: BM25Index, model: Any, way: str) -> None:
