@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support.foreign import Foreign, Source
 from support.memory_store import Collections, MemoryStore
 from support.reference import Corpus, split, words_and_bigrams
 from support.strategies import texts
@@ -15,7 +16,7 @@ from support.strategies import texts
 from rag_bm25 import BM25Index, ConfigMismatchError, FilterError, FormatError, IndexConfig, IndexNotFoundError, Progress
 from rag_bm25.adapters import AdoptedEncoder, BM25Encoder, adopt
 from rag_bm25.adapters.encoder import document_encoding
-from rag_bm25.errors import InputError, ParameterError
+from rag_bm25.errors import ParameterError
 from rag_bm25.query.expansion import QueryExpansion
 from rag_bm25.query.spelling import Fuzzy
 from rag_bm25.statistics.log.settings import ConfigRow
@@ -24,65 +25,15 @@ from rag_bm25.vectors.sparse import SparseVector
 from rag_bm25.vectors.terms import term_id
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 TEXTS = ["apple banana", "apple apple cherry", "", "fig"]
 QUERIES = ["apple fig", "apple apple", "unknown", ""]
 
 
-class Source:
-    """What stands in for a ExternalCollection; fields are checked by the real one."""
-
-    def __init__(self, collection: Foreign) -> None:
-        self.rows = collection
-
-    def close(self) -> None:
-        self.rows.closed += 1
-
-    def check_field(self, parameter: str, field: str, datatype: str) -> None:
-        if (field, datatype) not in [("text", "VARCHAR"), ("body", "VARCHAR"), ("sparse", "SPARSE_FLOAT_VECTOR")]:
-            raise ParameterError(f"{parameter} must be a {datatype} field, got {field!r}")
-
-    def require_sparse_field(self) -> None:
-        """The real one does."""
-
-    def count(self, filter: str = "") -> int:
-        return sum(map(len, self.texts("text", filter)))
-
-    def texts(self, text_field: str, filter: str = "") -> Iterator[list[str]]:
-        self.rows.asked.append((text_field, filter))
-        chosen = [text for text in self.rows.texts if filter in text]
-        return (chosen[start : start + self.rows.page] for start in range(0, len(chosen), self.rows.page))
-
-    def sample(self, text_field: str, vector_field: str, limit: int) -> list[tuple[int, str, SparseVector]]:
-        return [(key, *row) for key, row in enumerate(self.rows.vectors[:limit])]
-
-
-class Foreign:
-    """A collection of others, and what is stored beside it."""
-
-    def __init__(self) -> None:
-        self.texts = list(TEXTS)
-        self.vectors: list[tuple[str, SparseVector]] = []
-        self.beside = Collections()
-        self.calls: list[str] = []
-        self.asked: list[tuple[str, str]] = []
-        self.page = 3
-        self.closed = 0
-
-    def open_beside(self, _uri: object, _collection: str, *, read_only: bool, **_: Any) -> MemoryStore:
-        store = MemoryStore(collections=self.beside)
-        store.calls = self.calls
-        return store
-
-
 @pytest.fixture
 def foreign(monkeypatch: pytest.MonkeyPatch) -> Foreign:
-    collection = Foreign()
-    monkeypatch.setattr("rag_bm25.adapters.adoption.ExternalCollection", lambda *_, **__: Source(collection))
-    monkeypatch.setattr("rag_bm25.adapters.adoption.MilvusLogStore", collection.open_beside)
-    return collection
+    return Foreign(TEXTS, monkeypatch)
 
 
 def adopted(config: IndexConfig | None = None, **options: Any) -> AdoptedEncoder:
@@ -101,17 +52,6 @@ def test_weighs_as_an_encoder_that_learned_the_same(foreign: Foreign, config: In
     assert encoder.num_chunks == 4
     assert encoder.encode_queries(QUERIES) == learned.encode_queries(QUERIES)
     assert encoder.encode_documents(TEXTS) == learned.encode_documents(TEXTS)
-
-
-@pytest.mark.usefixtures("foreign")
-def test_one_text_is_no_sequence_of_them(config: IndexConfig) -> None:
-    encoder = adopted(config)
-    with pytest.raises(InputError, match="texts must be a sequence of str, got str"):
-        encoder.encode_documents("apple")
-    with pytest.raises(InputError, match=r"texts\[1\] must be a str, got int"):
-        encoder.encode_documents(["apple", 5])  # type: ignore[list-item]
-    with pytest.raises(InputError, match="queries must be a sequence of str, got str"):
-        encoder.encode_queries("apple")
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])

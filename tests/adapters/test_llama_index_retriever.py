@@ -117,11 +117,6 @@ class TestRetriever:
         node.metadata["page"] = 7
         assert filled.get(["a"])[0].metadata["page"] == 1
 
-    def test_options_reach_the_search(self, llama: Any, filled: BM25Index) -> None:
-        options: dict[str, Any] = {"weighting": QueryWeighting(idf="plain"), "min_should_match": 2}
-        retriever = llama.MilvusBM25Retriever(filled, similarity_top_k=9, **options)
-        assert found(retriever.retrieve("fade gag")) == scores(filled.search("fade gag", 9, **options))
-
     def test_options_are_those_of_the_definitions(self, llama: Any, dense: BM25Index, model: Any) -> None:
         exceptions = {"arm_scores"}  # a node has no place for them
         for options, cls in ({}, SearchOptions), ({"embed_model": model}, HybridOptions):
@@ -131,10 +126,12 @@ class TestRetriever:
                 with pytest.raises(TypeError, match=f"unexpected keyword argument '{name}'"):
                     llama.MilvusBM25Retriever(dense, **{name: None}, **options)
 
-    def test_options_may_come_from_json(self, llama: Any, filled: BM25Index) -> None:
-        group: dict[str, Any] = {"key": "page", "size": 2}
-        retriever = llama.MilvusBM25Retriever(filled, similarity_top_k=1, group=group)
-        assert found(retriever.retrieve("fade gag")) == scores(filled.search("fade gag", 1, group=Grouping("page", 2)))
+    @pytest.mark.parametrize("group", [Grouping("page", 2), {"key": "page", "size": 2}])
+    def test_options_reach_the_search_and_may_come_from_json(self, llama: Any, filled: BM25Index, group: Any) -> None:
+        options: dict[str, Any] = {"weighting": QueryWeighting(idf="plain"), "min_should_match": 1}
+        retriever = llama.MilvusBM25Retriever(filled, similarity_top_k=1, group=group, **options)
+        hits = filled.search("fade gag", 1, group=Grouping("page", 2), **options)
+        assert found(retriever.retrieve("fade gag")) == scores(hits) != []
 
     @pytest.mark.parametrize("way", ["retrieve", "aretrieve"])
     def test_a_text_may_have_operators(self, llama: Any, dense: BM25Index, model: Any, way: str) -> None:

@@ -7,75 +7,25 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from support.memory_store import Collections, MemoryStore
+from support.foreign import Foreign
+from support.memory_store import Collections
 from typer.testing import CliRunner
 
-from rag_bm25 import IndexConfig, IndexNotFoundError
+from rag_bm25 import IndexConfig
 from rag_bm25.adapters import AdoptedEncoder, BM25Encoder
 from rag_bm25.cli.app import app
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
-    from rag_bm25.store.milvus.connection import Connection
 
 TEXTS = ["Milvus stores sparse vectors.", "用人单位解除劳动合同", "sparse rows"]
 
 
-class Milvus:
-    """One foreign collection, ``theirs``, and what is beside it; `opened` has the arguments of every opening."""
-
-    def __init__(self) -> None:
-        self.texts = list(TEXTS)
-        self.beside = Collections()
-        self.opened: list[tuple[Any, ...]] = []
-        self.asked: list[tuple[str, str]] = []
-        self.error: Exception | None = None
-
-    def source(self, connection: Connection, collection: str) -> Source:
-        self.opened.append((str(connection.uri), collection, connection.token))
-        if self.error is not None:
-            raise self.error
-        if collection != "theirs":
-            raise IndexNotFoundError(f"collection {collection!r} not found at {connection.place}")
-        return Source(self)
-
-    def store(self, *_: Any, **__: Any) -> MemoryStore:
-        return MemoryStore(collections=self.beside)
-
-
-class Source:
-    """Its rows."""
-
-    def __init__(self, milvus: Milvus) -> None:
-        self.milvus = milvus
-
-    def close(self) -> None:
-        pass
-
-    def check_field(self, *_: str) -> None:
-        pass
-
-    def require_sparse_field(self) -> None:
-        pass
-
-    def count(self, filter: str) -> int:
-        return len(self.milvus.texts)
-
-    def texts(self, text_field: str, filter: str) -> Iterator[list[str]]:
-        self.milvus.asked.append((text_field, filter))
-        yield self.milvus.texts
-
-    def sample(self, *_: Any) -> list[Any]:
-        return [(1, "sparse", BM25Encoder(IndexConfig(chunk_size=500)).encode_documents(["sparse"])[0])]
-
-
 @pytest.fixture(autouse=True)
-def milvus(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Milvus:
-    milvus = Milvus()
-    monkeypatch.setattr("rag_bm25.adapters.adoption.ExternalCollection", milvus.source)
-    monkeypatch.setattr("rag_bm25.adapters.adoption.MilvusLogStore", milvus.store)
+def milvus(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Foreign:
+    milvus = Foreign(TEXTS, monkeypatch)
+    milvus.vectors = [("sparse", BM25Encoder(IndexConfig(chunk_size=500)).encode_documents(["sparse"])[0])]
     monkeypatch.chdir(tmp_path)
     for name in ("MILVUS_URI", "MILVUS_TOKEN"):
         monkeypatch.delenv(name, raising=False)
@@ -92,7 +42,7 @@ def run_json(*arguments: object) -> Any:
     return json.loads(result.stdout)
 
 
-def test_prints_what_was_counted(milvus: Milvus) -> None:
+def test_prints_what_was_counted(milvus: Foreign) -> None:
     result = run("theirs", "--chunk-size", 40, "--progress")
     assert "3/3" in result.stderr
     assert "k1', b'" in result.stdout
@@ -110,7 +60,7 @@ def test_prints_what_was_counted(milvus: Milvus) -> None:
     "arguments",
     [[], ["theirs", "--idf", "bm42"], ["theirs", "--set", "length_unit=bytes"], ["theirs", "--field", "title:30"]],
 )
-def test_wrong_usage_exits_with_2_and_opens_nothing(milvus: Milvus, arguments: list[str]) -> None:
+def test_wrong_usage_exits_with_2_and_opens_nothing(milvus: Foreign, arguments: list[str]) -> None:
     assert run(*arguments).exit_code == 2
     assert milvus.opened == []
 
@@ -132,7 +82,7 @@ def test_a_collection_that_is_not_there_is_named(arguments: list[str]) -> None:
     assert result.stderr == "error: collection 'absent' not found at ./rag_bm25.db\n"
 
 
-def test_parameters_are_remembered_and_must_stay(milvus: Milvus) -> None:
+def test_parameters_are_remembered_and_must_stay(milvus: Foreign) -> None:
     options = ("--k1", 1.2, "--b", 0.5, "--set", "length_unit=terms", "--idf", "lucene", "--text-field", "body")
     run_json("theirs", "--chunk-size", 40, *options, "--filter", "n > 1")
     milvus.texts.append("one more")
@@ -161,10 +111,10 @@ def test_vectors_are_checked() -> None:
     assert run("theirs", "--chunk-size", 500, "--vector-field", "sparse").exit_code == 0
     result = run("theirs", "--chunk-size", 5, "--vector-field", "sparse", "--output", "file")
     assert result.exit_code == 1
-    assert "the vector in field 'sparse' of row 1 was not made with the given parameters" in result.stderr
+    assert "the vector in field 'sparse' of row 0 was not made with the given parameters" in result.stderr
 
 
-def test_counts_in_a_file(milvus: Milvus, tmp_path: Path) -> None:
+def test_counts_in_a_file(milvus: Foreign, tmp_path: Path) -> None:
     assert run_json("theirs", "--chunk-size", 40, "--output", "counts.gz")["counts"] == "counts.gz"
     assert milvus.beside == Collections()
     assert BM25Encoder.load(tmp_path / "counts.gz").num_chunks == 3

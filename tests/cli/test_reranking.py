@@ -126,8 +126,6 @@ RULE = (
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("none_such:x", ": there is no module 'none_such', here or among the installed packages"),
-        ("my_reranker:Nothing", ": my_reranker has no 'Nothing'"),
         ("my_reranker:number", f" {RULE}int"),
         ("my_reranker:later", f" {RULE}coroutine function of (query, hits)"),
         ("my_reranker:Later", f" {RULE}coroutine function"),

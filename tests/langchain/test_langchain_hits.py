@@ -36,18 +36,13 @@ def index(dense_engine_index: BM25Index) -> BM25Index:
     return dense_engine_index
 
 
-def test_every_mode_groups_by_source(index: BM25Index) -> None:
-    store = MilvusBM25VectorStore(index, embedding=Letters())
-    for mode in ("sparse", "dense", "hybrid"):
-        retriever = MilvusHybridRetriever(index=index, embedding=Letters(), mode=mode, k=3, group=Grouping("source"))
-        for found in (
-            retriever.invoke("fade"),
-            store.similarity_search("fade", 3, mode=mode, group=Grouping("source")),
-        ):
-            assert sorted(document.metadata["source"] for document in found) == ["a", "b", "c"], mode
-    plain = MilvusBM25Retriever(index=index, k=1, group=Grouping("source", 2))
-    assert {document.metadata["source"] for document in plain.invoke("fade")} == {"a"}
-    assert len(plain.batch(["fade", "gag"])[0]) == 2
+def test_a_dense_search_groups_by_source(index: BM25Index) -> None:
+    options: dict[str, Any] = {"mode": "dense", "k": 3, "group": Grouping("source")}
+    for found in (
+        MilvusHybridRetriever(index=index, embedding=Letters(), **options).invoke("fade"),
+        MilvusBM25VectorStore(index, embedding=Letters()).similarity_search("fade", **options),
+    ):
+        assert sorted(document.metadata["source"] for document in found) == ["a", "b", "c"]
 
 
 def test_scores_are_put_under_keys(index: BM25Index) -> None:
@@ -70,13 +65,6 @@ def test_a_cross_encoder_reranks(index: BM25Index) -> None:
             cross_encoder_reranker(wrong)  # type: ignore[arg-type]
 
 
-def test_a_context_is_the_text_of_the_document(index: BM25Index) -> None:
-    (found,) = MilvusBM25Retriever(index=index, k=1, context="document").invoke("fade bead cab")
-    assert (found.id, found.page_content) == ("c#0", "fade bead cab")
-    (found,) = MilvusBM25VectorStore(index).similarity_search("fade fade", 1, context="neighbors")
-    assert (found.id, found.page_content) == ("a#1", "fade bead\nfade fade\nfade")
-
-
 def test_boosted_relevance_stays_within_its_range(index: BM25Index) -> None:
     store = MilvusBM25VectorStore(index)
     options: dict[str, Any] = {"boosts": [ValueBoost("source", {"b": 5.0})]}
@@ -92,7 +80,8 @@ def test_boosted_relevance_stays_within_its_range(index: BM25Index) -> None:
 
 def test_what_a_dense_search_cannot_follow_is_refused(index: BM25Index) -> None:
     store = MilvusBM25VectorStore(index, embedding=Letters(), mode="dense")
-    for options in ({"boosts": [ValueBoost("source", {"b": 5.0})]}, {"rerank": cross_encoder_reranker(Lengths())}):
+    reranked = {"rerank": cross_encoder_reranker(Lengths())}
+    for options in ({"boosts": [ValueBoost("source", {"b": 5.0})]}, reranked, {"highlight": True}):
         with pytest.raises(ParameterError, match="not supported here"):
             store.similarity_search("fade", **options)
 
@@ -126,8 +115,3 @@ def test_highlights_of_fields_have_their_names() -> None:
         (found,) = MilvusBM25Retriever(index=index, highlight=True).invoke("cab")
     assert found.metadata["highlights"] == []
     assert [one["marks"] for one in found.metadata["field_highlights"]["title"]] == [[[0, 3]]]
-
-
-def test_a_dense_search_has_no_words_to_mark(index: BM25Index) -> None:
-    with pytest.raises(ParameterError, match="highlight"):
-        MilvusHybridRetriever(index=index, embedding=Letters(), mode="dense", highlight=True).invoke("cab")

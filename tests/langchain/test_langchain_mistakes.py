@@ -116,11 +116,6 @@ class TestUnknownOptions:
         with pytest.raises(TypeError, match=message):
             store.similarity_search_by_vector([1.0] * 8, expr="page == 1")
 
-    def test_of_an_index_likewise(self, retriever: MilvusBM25Retriever) -> None:
-        index: Any = retriever.index
-        with pytest.raises(TypeError, match=f"^unexpected keyword argument 'expr'; {self.KNOWN}"):
-            index.search("apple", expr="page == 1")
-
 
 @pytest.mark.parametrize("way", ["batch", "abatch"])
 def test_a_store_that_fails_is_asked_once_for_a_batch(

@@ -220,18 +220,6 @@ class TestTracing:
             yield recorder, call
 
 
-def test_32_concurrent_calls_answer_as_one_by_one(engine_index: BM25Index) -> None:
-    texts = [f"apple number {number} of kind {number % 7}" for number in range(200)]
-    retriever = MilvusBM25Retriever.from_texts(texts, index=engine_index, score_key="score")
-    queries = [f"number {number} kind {number % 5}" for number in range(32)]
-    one_by_one = [retriever.invoke(query) for query in queries]
-
-    async def all_at_once() -> list[list[Document]]:
-        return await asyncio.gather(*map(retriever.ainvoke, queries))
-
-    assert asyncio.run(all_at_once()) == one_by_one
-
-
 def test_is_shown_without_its_index(retriever: MilvusBM25Retriever) -> None:
     assert "BM25Index" not in repr(retriever)
 

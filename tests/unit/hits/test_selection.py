@@ -184,8 +184,3 @@ def test_relevance_is_within_0_and_1() -> None:
     assert cosine_similarity(np.array([[1.0, 0], [0, 0], [3, 4]])).tolist() == pytest.approx(
         np.array([[1, 0, 0.6], [0, 0, 0], [0.6, 0, 1]])
     )
-
-
-def test_what_others_call_k_is_named() -> None:
-    with pytest.raises(TypeError, match="unexpected keyword argument 'top_k'; k is the number of hits; the options"):
-        check_options({"top_k": 5})

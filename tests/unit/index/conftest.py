@@ -5,11 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from support.clocks import Clocks
 
 if TYPE_CHECKING:
     from support.memory_store import MemoryStore
 
     from rag_bm25 import BM25Index
+
+
+@pytest.fixture
+def clocks(monkeypatch: pytest.MonkeyPatch) -> Clocks:
+    return Clocks(monkeypatch)
 
 
 @pytest.fixture

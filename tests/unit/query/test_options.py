@@ -21,6 +21,11 @@ def test_what_a_weighting_does_not_give_is_as_the_index_says() -> None:
     assert repr(given) == "QueryWeighting(idf='plus', epsilon=0.5, k3=2.0, bigram_weight=0)"
 
 
+def test_what_others_call_k_is_named() -> None:
+    with pytest.raises(TypeError, match="unexpected keyword argument 'top_k'; k is the number of hits; the options"):
+        check_options({"top_k": 5})
+
+
 def test_unknown_option_is_refused_like_an_unknown_keyword() -> None:
     with pytest.raises(TypeError, match=r"unexpected keyword argument 'idf'; the options are boosts, .*weighting"):
         check_options({"idf": "lucene"})
@@ -51,6 +56,7 @@ def test_every_method_checks_its_options(method: str) -> None:
         ({"min_should_match": "most"}, "min_should_match must be an int or a str such as '75%', '-1' or '3<90%'"),
         ({"min_score": float("nan")}, "min_score must be a finite number, got nan"),
         ({"group": "source"}, "group must be a Grouping, got 'source'"),
+        ({"feedback": "rm3"}, "feedback must be a Rocchio or an RM3 or an RSJ, got 'rm3'"),
     ],
 )
 def test_options_of_other_types_are_refused(option: dict[str, Any], message: str) -> None:

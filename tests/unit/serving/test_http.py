@@ -63,25 +63,8 @@ def test_search_answers_as_the_index_does_by_get_and_by_post(asker: Any, index: 
         ({"namespace": "tenant"}, ["x"]),
         ({"namespace": ["", "tenant"], "k": 1}, 1),
         ({"all_namespaces": True}, 3),
-        ({"must": ["staff"]}, ["memo.txt#0"]),
-        ({"must_not": ["staff"]}, ["law.txt#1"]),
-        ({"phrases": ["notice period"]}, ["law.txt#1"]),
         ({"query": "+notice -period", "syntax": True}, ["memo.txt#0"]),
-        ({"min_should_match": 2}, ["law.txt#1"]),
-        ({"boosts": [{"type": "value", "key": "source", "factors": {"memo.txt": 100}}], "k": 1}, ["memo.txt#0"]),
         ({"boosts": [{"type": "value", "key": "chunk", "factors": {"1": 9}}], "k": 1}, ["law.txt#1"]),
-        ({"boosts": [{"type": "decay", "key": "chunk", "scale": 0.1, "origin": 0}], "k": 1}, ["memo.txt#0"]),
-        ({"boosts": [{"type": "value", "key": "chunk", "factors": {"0": 100}}], "k": 1}, ["memo.txt#0"]),
-        ({"query": "trial", "expansion": {"synonyms": {"trial": ["probation"]}}}, ["law.txt#2"]),
-        (
-            {
-                "query": "probation",
-                "feedback": {"type": "rocchio", "relevant": ["memo.txt#0"], "min_df": 1, "max_df": 1.0},
-            },
-            3,
-        ),
-        ({"diversity": "mmr", "candidates": 5}, 2),
-        ({"min_score": 1000.0}, 0),
         ({"statistics": "all", "weighting": {"idf": "lucene", "k3": 2.0}}, 2),
     ],
     ids=str,
@@ -285,61 +268,35 @@ def test_a_write_that_a_stop_finds_under_way_is_acknowledged(
 # Refusals
 
 
-@pytest.mark.parametrize(
-    ("path", "given", "parts"),
-    [
-        ("search", {}, ["query is missing"]),
-        ("search", {"query": 5}, ["query must be a str of at most 10,000 characters, got 5"]),
-        ("search", {"query": "a", "k": 0}, ["k must be an int in 1..1000, got 0"]),
-        ("search", {"query": "a", "k": "3"}, ["k must be"]),
-        ("search", {"query": "a", "k": 1001}, ["k must be an int in 1..1000, got 1001"]),
-        ("search", {"query": "a", "kk": 1}, ["the request has no 'kk'; it has query, "]),
-        ("search", {"query": "a" * 10_001}, ["query must be a str of at most 10,000 characters, got 'aaa"]),
-        ("search", {"query": "a", "must": ["a"] * 101}, ["must must be a sequence of at most 100, each a str"]),
-        ("search", {"query": "a", "filter": {"$foo": 1}}, ["$foo"]),
-        ("search", {"query": "a", "filter": 'source == "memo.txt"'}, ["filter must be a mapping"]),
-        ("search", {"query": "a", "slop": -1, "phrases": ["a b"]}, ["slop must be"]),
-        ("search", {"query": "a", "weighting": {"idf": "bm26"}}, ["weighting.idf must be one of epsilon"]),
-        ("search", {"query": "a", "boosts": [{"type": "value", "key": "a"}]}, ["boosts.0.factors is missing"]),
-        (
-            "search",
-            {"query": "a", "boosts": [{"type": "decay", "key": "a", "scale": 1, "shape": "round"}]},
-            ["boosts.0.shape must"],
-        ),
-        (
-            "search",
-            {"query": "a", "boosts": [{"type": "other"}]},
-            ["boosts.0.type must be one of decay, value"],
-        ),
-        ("search", {"query": "a", "namespace": "a\nb"}, ["control characters"]),
-        ("search", {"query": "+", "syntax": True, "min_should_match": "x"}, ["min_should_match"]),
-        ("explain", {"query": "a"}, ["id is missing"]),
-        ("statistics/top-terms", {"k": 0}, ["k must be"]),
-        ("highlight", {"query": "a", "text": 3}, ["text must be"]),
-    ],
-    ids=str,
-)
-def test_wrong_arguments_are_named_with_their_rule(
-    asker: Any, path: str, given: dict[str, Any], parts: list[str]
-) -> None:
-    assert_refused(asker.post(f"{API}/{path}", **given), 400, "bad_request", *parts)
+MANY = "namespace must be a str or a sequence of at most 1,000, "
 
 
 @pytest.mark.parametrize(
     ("path", "given", "rule"),
     [
-        ("highlight", {"query": "a", "text": "a" * 65_536}, "text must be a str of at most 65,535 characters"),
+        ("search", {}, "query is missing"),
+        ("search", {"query": 5}, "query must be a str of at most 10,000 characters, got 5"),
+        ("search", {"query": "a", "k": 0}, "k must be an int in 1..1000, got 0"),
+        ("search", {"query": "a", "k": 1001}, "k must be an int in 1..1000, got 1001"),
+        ("search", {"query": "a", "kk": 1}, "the request has no 'kk'; it has query, "),
+        ("search", {"query": "a" * 10_001}, "query must be a str of at most 10,000 characters, got 'aaa"),
+        ("search", {"query": "a", "must": ["a"] * 101}, "must must be a sequence of at most 100, each a str"),
+        ("search", {"query": "a", "filter": {"$foo": 1}}, "$foo"),
+        ("search", {"query": "a", "filter": 'source == "memo.txt"'}, "filter must be a mapping"),
+        ("search", {"query": "a", "slop": -1, "phrases": ["a b"]}, "slop must be"),
+        ("search", {"query": "a", "namespace": "a\nb"}, "control characters"),
+        ("search", {"query": "+", "syntax": True, "min_should_match": "x"}, "min_should_match"),
         ("search", {"query": "a", "phrases": ["a"] * 21}, "phrases must be a sequence of at most 20, "),
-        (
-            "search",
-            {"query": "a", "namespace": ["a"] * 1_001},
-            "namespace must be a str or a sequence of at most 1,000, ",
-        ),
-        ("statistics", {"namespace": ["a"] * 1_001}, "namespace must be a str or a sequence of at most 1,000, "),
+        ("search", {"query": "a", "namespace": ["a"] * 1_001}, MANY),
+        ("statistics", {"namespace": ["a"] * 1_001}, MANY),
+        ("explain", {"query": "a"}, "id is missing"),
+        ("statistics/top-terms", {"k": 0}, "k must be"),
+        ("highlight", {"query": "a", "text": 3}, "text must be"),
+        ("highlight", {"query": "a", "text": "a" * 65_536}, "text must be a str of at most 65,535 characters"),
     ],
-    ids=["text", "phrases", "namespaces", "statistics"],
+    ids=str,
 )
-def test_too_large_arguments_are_named_with_their_rule(asker: Any, path: str, given: dict[str, Any], rule: str) -> None:
+def test_wrong_arguments_are_named_with_their_rule(asker: Any, path: str, given: dict[str, Any], rule: str) -> None:
     assert_refused(asker.post(f"{API}/{path}", **given), 400, "bad_request", rule)
 
 
@@ -452,27 +409,18 @@ def test_all_bodies_together_are_bounded(make_asker: Callable[..., Any]) -> None
 
 
 @pytest.mark.parametrize("path", [f"{API}/search", "/mcp"])
-def test_a_body_that_trickles_is_not_waited_for(make_asker: Callable[..., Any], path: str) -> None:
+@pytest.mark.parametrize("pause", [0.01, 60])
+def test_a_body_that_trickles_or_stops_is_not_waited_for(
+    make_asker: Callable[..., Any], path: str, pause: float
+) -> None:
     async def trickle() -> Any:
         for _ in range(300):
             yield b" "
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(pause)
         yield b"{}"
 
     answer = make_asker(seconds=0.1).ask("POST", path, content=trickle(), headers={"content-type": "application/json"})
     assert_refused(answer, 408, "timeout")
-
-
-def test_a_body_that_does_not_come_is_not_waited_for(make_asker: Callable[..., Any]) -> None:
-    asker = make_asker(seconds=0.05)
-
-    async def trickle() -> Any:
-        yield b"{"
-        await asyncio.sleep(60)
-
-    headers = {"content-type": "application/json"}
-    for path in (f"{API}/search", "/mcp"):
-        assert_refused(asker.ask("POST", path, content=trickle(), headers=headers), 408, "timeout")
 
 
 def test_faults_of_the_server_tell_nothing(make_asker: Callable[..., Any], caplog: pytest.LogCaptureFixture) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,9 +24,6 @@ from rag_bm25.index.maintenance import copying
 from rag_bm25.index.maintenance.copying import CopyPlan, CopyReport, copy_index, drop_index, plan_copy
 from rag_bm25.store.rows import DenseField
 from rag_bm25.vectors.sparse import SparseVector
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 QUERIES = ["apple fig", "banana", "pear", "grape apple"]
 
@@ -138,12 +135,6 @@ def test_progress_tells_both_passes(filled: BM25Index, store: MemoryStore, monke
 
 
 # Faults
-
-
-def all_calls(faulty: Callable[[], tuple[MemoryStore, MemoryStore]]) -> int:
-    source, target = faulty()
-    copy_index(source, target)
-    return max(len(source.calls), len(target.calls))
 
 
 def assert_half_a_copy_is_nothing(target: MemoryStore, config: IndexConfig) -> None:

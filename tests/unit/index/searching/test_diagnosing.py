@@ -281,13 +281,9 @@ def test_of_several_chunks_with_an_id_one_is_named(index: BM25Index) -> None:
         made.diagnose("fig", "a", namespace="x", chunk_namespace="y")
 
 
-def test_asking_writes_nothing_and_takes_the_options_of_a_search(index: BM25Index) -> None:
-    with pytest.raises(TypeError, match="unexpected keyword argument 'fiter'"):
-        index.diagnose("contract", fiter={})  # type: ignore[call-arg]
+def test_a_diagnosis_takes_the_options_of_a_search(index: BM25Index) -> None:
     with pytest.raises(ParameterError, match="k must be"):
         index.diagnose("contract", k=0)
-    with pytest.raises(ParameterError, match="min_score must be a finite number"):
-        index.diagnose("contract", min_score=float("nan"))
     assert index.diagnose("contract", k=1, group=Grouping("kind"), context="document", highlight=True).num_hits == 1
 
 

@@ -8,21 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from support.langchain_models import Letters
 from support.memory_store import MemoryStore
 from support.reference import BM25, Corpus, split
 from support.rounding_store import RoundingStore, rounded
 
 from rag_bm25 import RRF, BM25Index, IndexConfig, ParameterError
 from rag_bm25.index.searching.rescoring import REACH, search_rescored
-from rag_bm25.langchain import MilvusBM25Retriever, MilvusBM25VectorStore, MilvusHybridRetriever
 from rag_bm25.query.feedback import RM3
 from rag_bm25.store.rows import ChunkRow, SearchArm
 from rag_bm25.store.storage import FP16_TOLERANCE
 from rag_bm25.vectors.sparse import SparseVector
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from rag_bm25.documents.chunks import Hit
 
@@ -88,22 +86,14 @@ def test_scores_are_to_the_bit_those_of_a_store_that_does_not_round(index: BM25I
         assert pairs(exact.search(QUERY, k, search_params={"rescore": True})) == pairs(exact.search(QUERY, k))
 
 
-def test_every_search_takes_it(expected: list[tuple[str, float]]) -> None:
-    config = replace(CONFIG, dense_dim=4)
-    index, options = filled(RoundingStore(), config), {"search_params": {"rescore": True}}
-    model, names = Letters(), {"k": 9, "id_key": "id"}
-    searches: list[Callable[[], list[str]]] = [
-        lambda: ids(index.search_batch(["nothing", QUERY], 9, search_params={"rescore": True})[1]),
-        lambda: ids(index.search(QUERY, 9, search_params={"rescore": True}, min_should_match=2)),
-        lambda: ids(index.search(QUERY, 9, search_params={"rescore": True}, namespace=["", "x"], statistics="all")),
-        lambda: [one.metadata["id"] for one in MilvusBM25Retriever(index=index, **names, **options).invoke(QUERY)],
-        lambda: [one.metadata["id"] for one in MilvusBM25Retriever(index=index, **names).invoke(QUERY, **options)],
-        lambda: [one.id or "" for one in MilvusBM25VectorStore(index).similarity_search(QUERY, 9, **options)],
-    ]
-    for search in searches:
-        assert search() == ids(expected[:9])
-    retriever = MilvusHybridRetriever(index=index, embedding=model, mode="sparse", **names, **options)
-    assert [one.metadata["id"] for one in retriever.invoke(QUERY)] == ids(expected[:9])
+def test_every_search_takes_it(index: BM25Index, expected: list[tuple[str, float]]) -> None:
+    rescore: Any = {"search_params": {"rescore": True}}
+    for hits in (
+        index.search_batch(["nothing", QUERY], 9, **rescore)[1],
+        index.search(QUERY, 9, min_should_match=2, **rescore),
+        index.search(QUERY, 9, namespace=["", "x"], statistics="all", **rescore),
+    ):
+        assert ids(hits) == ids(expected[:9])
 
 
 def test_the_lexical_arm_of_a_hybrid_search_is_exact(expected: list[tuple[str, float]]) -> None:

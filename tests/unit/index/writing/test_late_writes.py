@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from support.clocks import Clocks
 from support.late_store import LATE_SECONDS, LateStore
 
 from rag_bm25 import BM25Index, IndexConfig
@@ -15,10 +14,7 @@ from rag_bm25.index.writing.chunk_writer import LEASE_SECONDS
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-
-@pytest.fixture
-def clocks(monkeypatch: pytest.MonkeyPatch) -> Clocks:
-    return Clocks(monkeypatch)
+    from support.clocks import Clocks
 
 
 @pytest.fixture
