@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from array import array
+from bisect import bisect_right
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,9 @@ from rag_bm25.ingestion.documents import Document, Heading, bounded
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+_CJK = r"[\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef]"
+WRAPPED = re.compile(rf"(?<={_CJK})[ \t]*\n[ \t]*(?={_CJK})")
+"""A line break that is nothing within a paragraph, as no space is between the words of Chinese."""
 _FENCE = re.compile(r" {0,3}(`{3,}(?=[^`]*$)|~{3,})")
 _ATX = re.compile(r" {0,3}(#{1,6})(?:[ \t](.*))?$")
 _SETEXT = re.compile(r" {0,3}(=+|-+)[ \t]*$")

@@ -6,6 +6,7 @@ import re
 
 from rag_bm25.errors import InputError
 from rag_bm25.ingestion.documents import Document, Heading, bounded
+from rag_bm25.ingestion.markup import WRAPPED
 
 MAX_TEXT = 64 << 20  # characters of a document
 
@@ -30,6 +31,11 @@ class TextBuilder:
         return self._size
 
     @property
+    def last(self) -> str:
+        """The last character."""
+        return self._parts[-1][-1] if self._parts else ""
+
+    @property
     def first_heading(self) -> str:
         """The first heading, "" if there is none."""
         return self._headings[0].title if self._headings else ""
@@ -43,8 +49,8 @@ class TextBuilder:
 
     def write_inline(self, text: str) -> None:
         """Append text whose white space has no meaning."""
-        text = _SPACE.sub(" ", text)
-        at_start = not self._parts or self._parts[-1][-1] in " \n"
+        text = _SPACE.sub(" ", WRAPPED.sub("", text))
+        at_start = self.last in " \n"
         self.write(text.lstrip(" ") if at_start else text)
 
     def new_line(self, newlines: int = 1) -> None:
