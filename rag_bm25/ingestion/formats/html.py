@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from rag_bm25.ingestion.documents import Document
 
 SKIPPED = {
-    "script", "style", "template", "noscript", "svg", "annotation", "annotation-xml", "nav", "footer", "select", "button", "iframe", "object",
-    "textarea",
+    "script", "style", "template", "noscript", "svg", "annotation", "annotation-xml", "nav", "footer", "select",
+    "button", "iframe", "object", "textarea",
 }  # fmt: skip
 PARAGRAPHS = {
     "p", "div", "section", "article", "main", "header", "aside", "table", "ul", "ol", "dl", "pre", "blockquote",
