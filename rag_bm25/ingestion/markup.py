@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 from array import array
+from bisect import bisect_right
+from html import unescape
+from html.entities import html5
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
@@ -12,6 +15,13 @@ from rag_bm25.ingestion.documents import Document, Heading, bounded
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+_CJK = r"[\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef]"
+WRAPPED = re.compile(rf"(?<={_CJK}) ?\n[ \t]*(?={_CJK})")
+"""A line break that is nothing within a paragraph, as no space is between the words of Chinese."""
+BREAK_AFTER = re.compile(rf"(?<={_CJK}) ?\n[ \t]*\Z")
+_REFERENCE = re.compile(r"(?<!\\)&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
+_CODE = r"(?<!`)(?P<ticks>`{1,2})(?!`)[^`\n]{1,500}(?P=ticks)|(?<=\n\n)(?:(?: {4}|\t).*\n?)+"
+_RENDERED = re.compile(rf"(?P<code>{_CODE})|{_REFERENCE.pattern}|{WRAPPED.pattern}")
 _FENCE = re.compile(r" {0,3}(`{3,}(?=[^`]*$)|~{3,})")
 _ATX = re.compile(r" {0,3}(#{1,6})(?:[ \t](.*))?$")
 _SETEXT = re.compile(r" {0,3}(=+|-+)[ \t]*$")
@@ -40,9 +50,44 @@ def read_markdown(text: str) -> Document:
     front = _FRONT_MATTER.match(text)
     given = _TITLE.search(front[1] or "") if front else None
     headings = bounded(_markdown_headings(text, front.end() if front else 0))
-    if given:
-        return Document(text, given[1].rstrip(" \t").strip("'\""), headings)
-    return Document(text, next((each.title for each in headings if each.level == 1), ""), headings)
+    first = next((each.title for each in headings if each.level == 1), "")
+    title = given[1].rstrip(" \t").strip("'\"") if given else first
+    return _rendered(Document(text, title, headings), front.end() if front else 0)
+
+
+def _rendered(document: Document, after: int) -> Document:
+    """Replace character references, and line breaks between ideographs, by what a page shows."""
+    lines = _Lines(document.text)
+    outside = set(_lines_outside_fences(lines, after))
+    parts, ends, shifts, done = list[str](), [0], [0], 0
+    for match in _RENDERED.finditer(document.text, after):
+        if match["code"] or not _is_rendered(lines, outside, match):
+            continue
+        new = _character(match[0])
+        parts += (document.text[done : match.start()], new)
+        done = match.end()
+        ends.append(done)
+        shifts.append(shifts[-1] + len(new) - len(match[0]))
+
+    def moved(place: int) -> int:
+        return place + shifts[bisect_right(ends, place) - 1]
+
+    headings = tuple(each._replace(start=moved(each.start), end=moved(each.end)) for each in document.headings)
+    return Document("".join([*parts, document.text[done:]]), document.title, headings)
+
+
+def _is_rendered(lines: _Lines, outside: set[int], match: re.Match[str]) -> bool:
+    """Return whether a match is in no fence, and is no line break that ends a heading or a row of a table."""
+    first, last = (bisect_right(lines.starts, place) - 1 for place in match.span())
+    line = lines.lines[first]
+    return {first, last} <= outside and (first == last or not (_ATX.match(line) or "|" in line))
+
+
+def _character(text: str) -> str:
+    """Return the character of a reference, nothing for a line break."""
+    if text[0] != "&":
+        return ""
+    return unescape(text) if text[1] == "#" else html5.get(text[1:], text)
 
 
 def _markdown_headings(text: str, after: int) -> Iterator[Heading]:
@@ -54,7 +99,7 @@ def _markdown_headings(text: str, after: int) -> Iterator[Heading]:
             yield lines.heading(at, at, len(atx[1]), _plain(_unclosed(atx[2] or "")))
             paragraph = -1
         elif paragraph >= 0 and (underline := _SETEXT.match(line)):
-            title = _plain(" ".join(part.strip() for part in lines.lines[paragraph:at]))
+            title = _plain(WRAPPED.sub("", "\n".join(lines.lines[paragraph:at])))
             yield lines.heading(paragraph, at, 1 if underline[1][0] == "=" else 2, title)
             paragraph = -1
         elif not line.strip() or _FENCE.match(line) or _INTERRUPTS.match(line):
@@ -93,7 +138,8 @@ def _unclosed(title: str) -> str:
 
 def _plain(title: str) -> str:
     """Leave out the marks of links, code and emphasis."""
-    return " ".join(_MARKS.sub(lambda match: match[1] or "", title).split())
+    shown = _MARKS.sub(lambda match: match[1] or "", title)
+    return " ".join(_REFERENCE.sub(lambda match: _character(match[0]), shown).split())
 
 
 def read_rst(text: str) -> Document:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import PurePosixPath
 from random import Random
@@ -191,7 +191,7 @@ def _read_document(path: Path, real: Path, options: ReadOptions) -> Document:
         found = MARKUP.get(suffix, _read_plain)(text)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
-    return Document(text, found.title, found.headings, encoding=encoding)
+    return replace(found, encoding=encoding)
 
 
 def sample(

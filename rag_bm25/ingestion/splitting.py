@@ -60,6 +60,11 @@ class _Section(NamedTuple):
     path: tuple[str, ...]
     has_words: bool  # after the heading
 
+    @property
+    def asks(self) -> bool:
+        """Whether its heading is a question."""
+        return bool(self.path) and self.path[-1].endswith(("?", "？"))
+
 
 class _Outline:
     """The sections of a text; each question takes time for the sections that it is about, not for all."""
@@ -134,23 +139,24 @@ class Splitter:
             are those that hold for all of it.
         """
         outline = _Outline(text, headings)
-        spans = [span for start, end in self._groups(outline) for span in self._cut(outline, start, end)]
+        groups = [group for run in _runs(outline.sections) for group in self._groups(text, run)]
+        spans = [span for start, end in groups for span in self._cut(outline, start, end)]
         stripped = [_strip(text, start, end) for start, end in spans]
         return [Part(start, end, outline.path(start, end)) for start, end in stripped if _has_words(text, start, end)]
 
     # Sections
 
-    def _groups(self, outline: _Outline) -> list[tuple[int, int]]:
+    def _groups(self, text: str, sections: Sequence[_Section]) -> list[tuple[int, int]]:
         """Join sections that are too short, or bare headings, with a neighbour."""
         groups: list[tuple[int, int]] = []
         start, needs_more, may_grow = 0, False, False
-        for section, following in pairwise([*outline.sections, None]):
+        for section, following in pairwise([*sections, None]):
             assert section is not None
             if not needs_more:
-                start = _strip(outline.text, section.start, section.end)[0]
-            needs_more = self._is_short(outline.text, start, section)
+                start = _strip(text, section.start, section.end)[0]
+            needs_more = self._is_short(text, start, section)
             if needs_more and may_grow and (following is None or following.level < section.level):
-                may_grow = self._fits(outline.text[groups[-1][0] : section.end])
+                may_grow = self._fits(text[groups[-1][0] : section.end])
                 if may_grow:  # else it would not with more text, either
                     start, needs_more = groups.pop()[0], False
             if following is None or not needs_more:
@@ -273,6 +279,23 @@ def _sections(text: str, headings: Sequence[Heading]) -> Iterator[_Section]:
         above = [*takewhile(lambda other: other.level < heading.level, above), heading]  # noqa: B023  # used at once
         path = tuple(other.title[:MAX_TITLE] for other in above if other.title)
         yield _Section(heading.start, heading.end, end, heading.level, path, _has_words(text, heading.end, end))
+
+
+def _runs(sections: Sequence[_Section]) -> list[list[_Section]]:
+    """Set each question apart, with the sections below it and the bare headings just above it."""
+    runs: list[list[_Section]] = [[]]
+    level, bare = 0, 0  # of the last question; of the headings at the end of a run
+    for section in sections:
+        run = runs[-1]
+        leaves = section.asks or section.level <= level
+        if leaves:
+            level = section.level if section.asks else 0
+        if leaves and bare < len(run):
+            at = len(run) - bare
+            runs[-1:] = [run[:at], run[at:]]
+        runs[-1].append(section)
+        bare = 0 if section.has_words else bare + 1
+    return runs
 
 
 def _has_words(text: str, start: int, end: int) -> bool:

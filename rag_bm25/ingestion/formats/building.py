@@ -6,6 +6,7 @@ import re
 
 from rag_bm25.errors import InputError
 from rag_bm25.ingestion.documents import Document, Heading, bounded
+from rag_bm25.ingestion.markup import BREAK_AFTER, WRAPPED
 
 MAX_TEXT = 64 << 20  # characters of a document
 
@@ -19,6 +20,7 @@ class TextBuilder:
     def __init__(self) -> None:
         self._parts: list[str] = []
         self._size = 0
+        self._held = ""  # a line break after an ideograph: nothing, if another follows
         self._newlines = 2  # at the end of what was collected
         self._headings: list[Heading] = []
         self._pages: list[int] = []
@@ -28,6 +30,11 @@ class TextBuilder:
     def size(self) -> int:
         """Number of characters."""
         return self._size
+
+    @property
+    def last(self) -> str:
+        """The last character."""
+        return self._parts[-1][-1] if self._parts else ""
 
     @property
     def first_heading(self) -> str:
@@ -43,9 +50,13 @@ class TextBuilder:
 
     def write_inline(self, text: str) -> None:
         """Append text whose white space has no meaning."""
-        text = _SPACE.sub(" ", text)
-        at_start = not self._parts or self._parts[-1][-1] in " \n"
+        last = self.last
+        text = WRAPPED.sub("", last + self._held + text)
+        held = BREAK_AFTER.search(text)
+        text = _SPACE.sub(" ", text[len(last) : held.start() if held else None])
+        at_start = self.last in " \n"
         self.write(text.lstrip(" ") if at_start else text)
+        self._held = held[0] if held else ""
 
     def new_line(self, newlines: int = 1) -> None:
         """End the line; with 2, the paragraph."""
@@ -83,4 +94,5 @@ class TextBuilder:
         self._size += len(text)
         if self._size > MAX_TEXT:
             raise InputError(f"a document must have at most {MAX_TEXT:,} characters of text")
+        self._held = ""
         self._parts.append(text)

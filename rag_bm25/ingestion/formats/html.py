@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from rag_bm25.ingestion.documents import Document
 
 SKIPPED = {
-    "script", "style", "template", "noscript", "svg", "math", "nav", "footer", "select", "button", "iframe", "object",
-    "textarea",
+    "script", "style", "template", "noscript", "svg", "annotation", "annotation-xml", "nav", "footer", "select",
+    "button", "iframe", "object", "textarea",
 }  # fmt: skip
 PARAGRAPHS = {
     "p", "div", "section", "article", "main", "header", "aside", "table", "ul", "ol", "dl", "pre", "blockquote",
@@ -29,8 +29,11 @@ VOID = {
     "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr",
 }  # fmt: skip
 HEADINGS = {f"h{level}": level for level in range(1, 7)}
+READINGS = {"rt", "rp", "rtc"}  # of ruby characters
+FORMULA = {"mi", "mn", "mo", "ms", "mtext"}
 PERMALINKS = {"headerlink", "anchor", "anchorjs-link", "header-anchor"}
 MIN_MAIN = 200  # characters: a main part with less is not the text
+_EXPONENT = re.compile(r"(?!(?:st|nd|rd|th|er|e|o|a)\b)[\w+\u2212-]", re.IGNORECASE)
 _CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([A-Za-z0-9_:-]{1,40})", re.IGNORECASE)
 
 
@@ -47,6 +50,7 @@ def extract(file: BinaryIO, encoding: str | None) -> Document:
 
 def write_html(html: str, builder: TextBuilder) -> str:
     """Write the text of a page, and return its title."""
+    html = html.replace("\r\n", "\n").replace("\r", "\n")
     scout = _Parser(TextBuilder(), main_only=True)
     scout.read(html)
     parser = _Parser(builder, main_only=scout.size >= MIN_MAIN, skipped=SKIPPED)
@@ -70,6 +74,8 @@ class _Parser(HTMLParser):
         self._skipping: list[str] = []  # the skipped element that is open, and those of its name within it
         self._main: list[str] = []  # likewise the main part
         self._pre = 0
+        self._sup = False
+        self._reading = False  # of ruby characters; its end tag may be left out
         self._in_title = False
         self._heading: list[str] | None = None
         self._level = 0
@@ -90,11 +96,17 @@ class _Parser(HTMLParser):
                 self._skipping.append(tag)
             return
         given = {name: value or "" for name, value in attrs}
+        if tag == "math" and given.get("alttext"):
+            self.handle_data(given["alttext"])
+            self._skipping.append(tag)
+            return
         if tag not in VOID and self._is_skipped(tag, given):
             self._skipping.append(tag)
             return
         if tag in (self._main[:1] or ["main"]) or (not self._main and given.get("role") == "main"):
             self._main.append(tag)
+        self._sup = self._sup or tag == "sup"
+        self._reading = tag in READINGS or (self._reading and tag not in PARAGRAPHS)
         self._in_title = self._in_title or (tag == "title" and not self.title)
         self._start(tag)
 
@@ -117,7 +129,7 @@ class _Parser(HTMLParser):
         elif tag in LINES:
             self._builder.new_line()
             self._builder.write("- " if tag == "li" else "")
-        elif tag in ("td", "th"):
+        elif tag in ("td", "th") or tag in FORMULA:
             self._builder.write_inline(" ")
 
     def handle_endtag(self, tag: str) -> None:
@@ -125,6 +137,8 @@ class _Parser(HTMLParser):
             if tag == self._skipping[0]:
                 self._skipping.pop()
             return
+        self._sup = self._sup and tag != "sup"
+        self._reading = self._reading and tag not in {"ruby", *READINGS, *PARAGRAPHS}
         if tag == "title":
             self._in_title = False
         elif tag in HEADINGS:
@@ -144,8 +158,11 @@ class _Parser(HTMLParser):
             self._builder.write_inline(" | ")
 
     def handle_data(self, data: str) -> None:
-        if self._skipping:
+        if self._skipping or self._reading:
             return
+        if self._sup and self._last.isdigit() and _EXPONENT.match(data):
+            data = "^" + data
+        self._sup = False
         if self._in_title:
             self.title.append(data)
         elif self._heading is not None:
@@ -154,6 +171,11 @@ class _Parser(HTMLParser):
             self._builder.write(data)
         elif self._writes():
             self._builder.write_inline(data)
+
+    @property
+    def _last(self) -> str:
+        """The last character that was written."""
+        return self._builder.last if self._heading is None else "".join(self._heading[-1:])[-1:]
 
     def _writes(self) -> bool:
         return self._heading is None and (bool(self._main) or not self._main_only)

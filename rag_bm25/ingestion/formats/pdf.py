@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rag_bm25.errors import InputError
 from rag_bm25.ingestion.documents import Heading
 from rag_bm25.ingestion.formats.building import TextBuilder
+from rag_bm25.ingestion.markup import WRAPPED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,9 +20,7 @@ if TYPE_CHECKING:
 MAX_PAGES = 20_000
 MAX_OUTLINE = 10_000
 FULL_LINE = 0.8  # of the longest of a page: a line of this length goes on in the next
-_HYPHEN = re.compile("[\ufffe\x02]\n?|\xad\n")
-_CJK = r"[\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef]"
-_WRAPPED = re.compile(rf"(?<={_CJK})\n(?={_CJK})")
+_HYPHEN = re.compile("([^\\s\ufffe\x02\xad]{0,99})(?:[\ufffe\x02]\n?|\xad\n)(?=([^\\s\ufffe\x02\xad]{0,99}))")
 _FILE_NAME = re.compile(
     r"\.(?:docx?|pptx?|xlsx?|tex|dvi|indd|qxd|html?)$|^(?:untitled|microsoft word)\b", re.IGNORECASE
 )
@@ -57,8 +56,15 @@ def _page_text(page: Any) -> str:
     text = str(textpage.get_text_bounded()).replace("\r\n", "\n").replace("\r", "\n")
     textpage.close()
     page.close()
-    lines = _HYPHEN.sub("", text).split("\n")
+    lines = _HYPHEN.sub(_join_hyphenated, text).split("\n")
     return _join_wrapped([line.strip() for line in lines]).strip()
+
+
+def _join_hyphenated(match: re.Match[str]) -> str:
+    """Keep a hyphen that belongs to the word: before a digit or a capital, and where the word has another."""
+    before, after = match.groups()
+    belongs = after[:1].isdigit() or after[:1].isupper() or "-" in before or "-" in after
+    return f"{before}-" if before and belongs else before
 
 
 def _join_wrapped(lines: list[str]) -> str:
@@ -66,7 +72,7 @@ def _join_wrapped(lines: list[str]) -> str:
     full = FULL_LINE * max(map(len, lines), default=0)
     parts: list[str] = []
     for line in lines:
-        if parts and len(parts[-1].rpartition("\n")[2]) >= full and _WRAPPED.search(f"{parts[-1][-1:]}\n{line[:1]}"):
+        if parts and len(parts[-1].rpartition("\n")[2]) >= full and WRAPPED.search(f"{parts[-1][-1:]}\n{line[:1]}"):
             parts[-1:] = [parts[-1] + line]
         else:
             parts.append(line)

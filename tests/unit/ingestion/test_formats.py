@@ -56,6 +56,45 @@ def test_html_with_a_tag_that_is_never_closed_keeps_its_text() -> None:
     assert html("<nav><a>Home</a><p>All of the text").text.split() == ["Home", "All", "of", "the", "text"]
 
 
+@pytest.mark.parametrize(
+    ("page", "shown"),
+    [
+        ("<p>10<sup>6</sup> 10<sup>-3</sup> 2<sup>n</sup> 2019<sup><a>1</a></sup>", "10^6 10^-3 2^n 2019^1"),
+        ("<h1>In 2019<sup>1</sup></h1>", "In 2019^1"),
+        ("<p>1<sup>st</sup> m<sup>2</sup> 2019<sup>[1]</sup> H<sub>2</sub>", "1st m2 2019[1] H2"),
+        ("<p>10<sup></sup>6", "106"),
+        ("<ruby>漢<rt>kan</rt>字<rt>ji</rt></ruby>の", "漢字の"),
+        ("<ruby>東京<rp>(<rt>とう<rp>)</ruby>都", "東京都"),
+        ("<p><ruby>東<rt>とう<p>after", "東\n\nafter"),
+        ("<p>Let <math><mi>a</mi><mo>=</mo><msup><mn>10</mn><mn>6</mn></msup></math> be", "Let a = 10 6 be"),
+        ("<p><math alttext='x^2'><mi>x</mi></math> y", "x^2 y"),
+        ("<math><semantics><mi>x</mi><annotation>TeX</annotation></semantics></math>", "x"),
+        ("<p>劳动合\n同，\n应当 出\n<b>示</b>a\nb", "劳动合同，应当 出示a b"),
+        ("<p>甲<br>乙<p>丙\n</p>\n<p>丁", "甲\n乙\n\n丙\n\n丁"),
+        ("<pre>a\r\nb\rc\n劳\n动</pre>", "a\nb\nc\n劳\n动"),
+    ],
+)
+def test_html_has_the_text_that_a_page_shows(page: str, shown: str) -> None:
+    assert html(page).text.strip() == shown
+
+
+@pytest.mark.parametrize(
+    ("line", "following", "shown"),
+    [
+        ("Error E-", "4711 means", "Error E-4711 means"),
+        ("COVID-", "19 in", "COVID-19 in"),
+        ("of non-", "EU states", "of non-EU states"),
+        ("state-of-the-", "art is", "state-of-the-art is"),
+        ("a well-", "thought-out plan", "a well-thought-out plan"),
+        ("infor-", "mation and re-use", "information and re-use"),
+    ],
+)
+def test_pdf_keeps_the_hyphens_of_words(line: str, following: str, shown: str, tmp_path: Path) -> None:
+    pytest.importorskip("pypdfium2")
+    path = make_pdf(tmp_path / "a.pdf", [f"{line}\n{following}"])
+    assert " ".join(read_document(path).text.split()) == shown
+
+
 def test_html_that_declares_its_encoding(tmp_path: Path) -> None:
     page = '<meta charset="gbk"><title>合同</title><p>劳动合同</p>'
     document = read_document(write(tmp_path / "a.html", page.encode("gbk")))

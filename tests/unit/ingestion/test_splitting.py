@@ -55,6 +55,49 @@ def test_a_short_section_joins_the_one_before_rather_than_the_next_chapter() -> 
     assert [path for _, path in cut(text)] == [("A",), ("D",)]
 
 
+def test_a_question_begins_a_chunk_of_its_own_however_short() -> None:
+    faq = "# FAQ\n\n## Why?\n\nSo.\n\n## 怎么退款？\n\n联系客服。\n\n### Note\n\nOnce.\n\n## More\n\nWords."
+    assert cut(faq) == [
+        ("# FAQ\n\n## Why?\n\nSo.", ("FAQ", "Why?")),
+        ("## 怎么退款？\n\n联系客服。\n\n### Note\n\nOnce.", ("FAQ", "怎么退款？")),
+        ("## More\n\nWords.", ("FAQ", "More")),
+    ]
+
+
+def test_bare_headings_above_a_question_stay_with_it() -> None:
+    assert [text for text, _ in cut("Intro.\n\n# Part\n\n# Bare?\n\n## Why?\n\nSo.")] == [
+        "Intro.",
+        "# Part\n\n# Bare?\n\n## Why?\n\nSo.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        ("AT&amp;T V&ouml;lker 劳动&nbsp;合同 &#29579; &#x738B;", "AT&T Völker 劳动\xa0合同 王 王"),
+        ("&unknown; \\&amp; a&b; `&amp;`\n", "&unknown; \\&amp; a&b; `&amp;`\n"),
+        ("劳动合\n同，\n应当\n\n出示", "劳动合同，应当\n\n出示"),
+        ("- 劳动合\n  同", "- 劳动合同"),
+        ("劳动  \n合同\nword\n合同", "劳动  \n合同\nword\n合同"),
+        ("甲 | 乙\n---|---\n丙 | 丁\n戊 | 己", "甲 | 乙\n---|---\n丙 | 丁\n戊 | 己"),
+        ("```中文\n劳动\n合同 &amp;\n```\n", "```中文\n劳动\n合同 &amp;\n```\n"),
+        ("x\n\n    劳动\n    合同 &amp;\n", "x\n\n    劳动\n    合同 &amp;\n"),
+        ("---\na: 劳动\nb: &amp;\n---\n&amp;", "---\na: 劳动\nb: &amp;\n---\n&"),
+    ],
+)
+def test_markdown_has_the_characters_that_a_page_shows(source: str, text: str) -> None:
+    assert read_markdown(source).text == text
+
+
+def test_headings_are_where_the_text_of_the_page_has_them() -> None:
+    document = read_markdown("&amp; 劳动\n合同\n\n# AT&amp;T 标题\n正文&nbsp;劳\n动\n\n上\n下\n===\n\n## 末\n")
+    assert [(each.title, document.text[each.start : each.end]) for each in document.headings] == [
+        ("AT&T 标题", "# AT&T 标题"),
+        ("上下", "上下\n==="),
+        ("末", "## 末"),
+    ]
+
+
 def test_long_sections_are_cut_within_and_their_chunks_keep_the_path() -> None:
     text = "# A\n\n## B\n\n" + "Some words of it. " * 20
     found = cut(text)
