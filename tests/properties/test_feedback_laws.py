@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from support.indexes import CONFIG, filled
 from support.strategies import corpora, idf_names, texts
@@ -80,6 +80,7 @@ def test_every_idf_takes_relevance_information_and_stays_positive(
 
 
 @given(counts(more=1), st.sampled_from(["lucene", "zero", "plus", "tfidf", "plain"]))
+@example((38_585_955, 38_585_157, 1060, 263), "tfidf")  # of a value between zero and the floor
 def test_every_idf_rises_where_more_relevant_chunks_have_the_term(
     drawn: tuple[int, int, int, int], name: IdfName
 ) -> None:
