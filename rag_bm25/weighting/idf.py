@@ -224,7 +224,7 @@ def _ending(
     n = max(n, 1)
     values = idf_of(np.maximum(df, 1), n)
     yield IdfBranch(formula, (df >= 1) & (values > POSITIVE_FLOOR), values)
-    risen = values + robertson_idf(np.clip(df, _LEAST_DF, 1), n) - robertson_idf(1, n)
+    risen = values + (robertson_idf(np.clip(df, _LEAST_DF, 1), n) - robertson_idf(1, n))
     yield IdfBranch(f"{formula} at df = 1, + {_ROBERTSON} - that of df = 1", risen > POSITIVE_FLOOR, risen)
     yield _floor(formula, values.shape)
 
