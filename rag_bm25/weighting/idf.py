@@ -20,7 +20,7 @@ IDF_NAMES: tuple[str, ...] = get_args(IdfName)
 """Names of all IDFs."""
 
 POSITIVE_FLOOR = 1e-6
-"""Least weight of a term: Milvus refuses negative ones, and cannot rank on zero."""
+"""Weight of terms with an IDF of zero or less: Milvus refuses negative weights, and cannot rank on zero."""
 
 ROUNDING = 1e-12
 """A mean IDF this close to zero counts as zero: terms on both sides of N / 2 may cancel out."""
@@ -207,13 +207,13 @@ def _last(formula: str, values: NDArray[np.float64]) -> IdfBranch:
 
 
 def _floor(formula: str, shape: tuple[int, ...]) -> IdfBranch:
-    return _last(f"{POSITIVE_FLOOR:g}, since {formula} <= {POSITIVE_FLOOR:g}", np.full(shape, POSITIVE_FLOOR))
+    return _last(f"{POSITIVE_FLOOR:g}, since {formula} <= 0", np.full(shape, POSITIVE_FLOOR))
 
 
 # Both are generators, since the first branch suffices for all terms of most queries.
 def _positive(formula: str, values: NDArray[np.float64]) -> Iterator[IdfBranch]:
     """Yield the branches of a formula that may be zero or less."""
-    yield IdfBranch(formula, values > POSITIVE_FLOOR, values)
+    yield IdfBranch(formula, values > 0, values)
     yield _floor(formula, values.shape)
 
 
@@ -223,9 +223,9 @@ def _ending(
     """Yield the branches of a formula that ends at df = 1: below, it rises as the relevance weight does."""
     n = max(n, 1)
     values = idf_of(np.maximum(df, 1), n)
-    yield IdfBranch(formula, (df >= 1) & (values > POSITIVE_FLOOR), values)
-    risen = values + (robertson_idf(np.clip(df, _LEAST_DF, 1), n) - robertson_idf(1, n))
-    yield IdfBranch(f"{formula} at df = 1, + {_ROBERTSON} - that of df = 1", risen > POSITIVE_FLOOR, risen)
+    yield IdfBranch(formula, (df >= 1) & (values > 0), values)
+    risen = robertson_idf(np.clip(df, _LEAST_DF, 1), n) - robertson_idf(1, n)
+    yield IdfBranch(f"{formula} at df = 1, + {_ROBERTSON} - that of df = 1", values + risen > 0, values + risen)
     yield _floor(formula, values.shape)
 
 
