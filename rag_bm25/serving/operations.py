@@ -48,7 +48,7 @@ class Operations:
 
     # Searching
 
-    def search(self, asked: requests.Search | requests.AgentSearch) -> dict[str, Any]:
+    def search(self, asked: requests.Search) -> dict[str, Any]:
         """Return hits; if there are none, the reason."""
         hits = self._index.search(asked.to_query(), asked.k, **asked.scope(), **asked.options)
         answer: dict[str, Any] = {"hits": [cut(hit.to_dict(), asked.max_text) for hit in hits], "count": len(hits)}
@@ -66,7 +66,7 @@ class Operations:
         """Return how the score of a chunk comes about, term by term."""
         return {"explanation": self._explain(asked).to_dict(tree=asked.tree)}
 
-    def _explain(self, asked: requests.Explain | requests.AgentExplain) -> ScoreExplanation:
+    def _explain(self, asked: requests.Explain) -> ScoreExplanation:
         scope = {**asked.scope(), "chunk_namespace": asked.chunk_namespace, "k": asked.k}
         return self._index.explain(asked.to_query(), asked.id, **scope, **asked.options)
 

@@ -354,13 +354,11 @@ class Delete(OneNamespace):
 
 @takes(SearchOptions, without=NOT_FOR_AGENTS)
 @dataclass(frozen=True, kw_only=True)
-class AgentSearch(ScopeFields, QueryFields):
+class AgentSearch(Search):
     """Search for chunks, with bounds for those who read every word.
 
     Parameters
     ----------
-    k : int
-        Maximum number of hits.
     max_text : int
         Maximum characters of each text; longer ones are cut.
     """
@@ -371,16 +369,8 @@ class AgentSearch(ScopeFields, QueryFields):
 
 @takes(SearchOptions, without=NOT_FOR_AGENTS)
 @dataclass(frozen=True, kw_only=True)
-class AgentExplain(ScopeFields, QueryFields, ChunkFields):
-    """Explain the score of a chunk.
-
-    Parameters
-    ----------
-    k : int
-        Maximum number of hits.
-    """
-
-    k: Annotated[int, Between(1, MAX_HITS)] = 10
+class AgentExplain(Explain):
+    """Explain the score of a chunk."""
 
 
 @dataclass(frozen=True, kw_only=True)
