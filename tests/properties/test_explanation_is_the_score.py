@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.indexes import check, nodes
+from support.indexes import check, config_of, nodes
 from support.memory_store import MemoryStore
 from support.reference import relevance_weight, split, words_and_bigrams
 from support.strategies import corpora, query_weightings, texts, weightings, words
@@ -58,18 +58,9 @@ def test_explanations_add_up_to_the_scores(
     unit: LengthUnit,
     field: str,
 ) -> None:
-    config = IndexConfig(
-        document.chunk_size,
-        length_unit=unit,
-        k1=document.k1,
-        b=document.b,
-        epsilon=weighting.epsilon,
-        idf=weighting.idf,
-        k3=weighting.k3,
+    config = replace(
+        config_of(document, weighting, unit),
         analyzer=words_and_bigrams,
-        weighting=document.form,
-        delta=document.delta,
-        fields=document.fields,
         bigram_weight=weighting.bigram_weight,
         latin_weight=weighting.latin_weight,
     )

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from support.indexes import CONFIG, filled
+from support.indexes import CONFIG, config_of, filled
 from support.memory_store import MemoryStore
-from support.reference import BM25, Corpus, Field, split, words_and_bigrams
+from support.reference import BM25, Corpus, Field, words_and_bigrams
 from support.rounding_store import RoundingStore
 from support.strategies import corpora, document_weightings, idf_names, query_weightings, shares, texts, weightings
 
@@ -33,22 +33,6 @@ def corpus_of(chunks: dict[str, str]) -> Corpus:
 
 def scores(index: BM25Index, query: str, k: int = 100, **options: object) -> dict[str, float]:
     return {hit.id: hit.score for hit in index.search(query, k, **options)}  # type: ignore[arg-type]
-
-
-def config_of(document: DocumentWeighting, weighting: QueryWeighting, unit: LengthUnit = "terms") -> IndexConfig:
-    return IndexConfig(
-        document.chunk_size,
-        length_unit=unit,
-        k1=document.k1,
-        b=document.b,
-        epsilon=weighting.epsilon,
-        idf=weighting.idf,
-        k3=weighting.k3,
-        analyzer=split,
-        weighting=document.form,
-        delta=document.delta,
-        fields=document.fields,
-    )
 
 
 def reference_of(document: DocumentWeighting, weighting: QueryWeighting) -> BM25:

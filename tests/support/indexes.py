@@ -13,7 +13,9 @@ from support.memory_store import MemoryStore
 from support.reference import Count, split
 
 if TYPE_CHECKING:
-    from rag_bm25 import Explanation
+    from rag_bm25 import Explanation, QueryWeighting
+    from rag_bm25.documents.encoder import LengthUnit
+    from rag_bm25.weighting.document import DocumentWeighting
 
 CONFIG = IndexConfig(chunk_size=4, length_unit="terms", analyzer=split)
 
@@ -23,6 +25,23 @@ def filled(chunks: dict[str, str], config: IndexConfig = CONFIG, store: MemorySt
     index = BM25Index.from_store(store or MemoryStore(), config=config)
     index.add(list(chunks.values()), ids=list(chunks))
     return index
+
+
+def config_of(document: DocumentWeighting, weighting: QueryWeighting, unit: LengthUnit = "terms") -> IndexConfig:
+    """Return the config of an index that weighs so."""
+    return IndexConfig(
+        document.chunk_size,
+        length_unit=unit,
+        k1=document.k1,
+        b=document.b,
+        epsilon=weighting.epsilon,
+        idf=weighting.idf,
+        k3=weighting.k3,
+        analyzer=split,
+        weighting=document.form,
+        delta=document.delta,
+        fields=document.fields,
+    )
 
 
 def counts(index: BM25Index) -> dict[str, Count]:
