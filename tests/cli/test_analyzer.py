@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from support.command_line import Databases, assert_fails, run, run_json
+from support.command_line import Databases, assert_fails, ingest_texts, run, run_json, write_module
 
 from rag_bm25 import BM25Index
 from rag_bm25.statistics.log.settings import read_config, write_config
@@ -52,14 +52,9 @@ TEXTS = {"noodles": "ラーメンを食べる", "notice": "契約の解除は三
 @pytest.fixture
 def rows(databases: Databases, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An ingested file, and a module of analyzers in the current folder."""
-    (tmp_path / "my_tokens.py").write_text(CODE, encoding="utf-8")
-    monkeypatch.setattr(sys, "path", list(sys.path))
-    monkeypatch.delitem(sys.modules, "my_tokens", raising=False)
+    write_module(tmp_path, "my_tokens", CODE, monkeypatch)
     monkeypatch.delenv("RAG_BM25_ANALYZER", raising=False)
-    file = tmp_path / "rows.jsonl"
-    file.write_text("".join(json.dumps({"id": id_, "text": text}) + "\n" for id_, text in TEXTS.items()))
-    assert run("ingest", file, "--chunk-size", 80, *NAMED).exit_code == 0
-    return file
+    return ingest_texts(tmp_path, TEXTS, *NAMED)
 
 
 def found(*arguments: object) -> list[str]:

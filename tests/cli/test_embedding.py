@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.command_line import Databases, assert_fails, run, run_json
+from support.command_line import Databases, assert_fails, run, run_json, write_module
 
 from rag_bm25.cli.importing import hide_secrets
 
@@ -44,9 +43,7 @@ def model(databases: Databases, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     (code,) = re.findall(
         r"^```python\n(# my_model.py.*?)^```$", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
     )
-    (tmp_path / "my_model.py").write_text(code + MORE, encoding="utf-8")
-    monkeypatch.setattr(sys, "path", list(sys.path))
-    monkeypatch.delitem(sys.modules, "my_model", raising=False)
+    write_module(tmp_path, "my_model", code + MORE, monkeypatch)
     monkeypatch.delenv("RAG_BM25_EMBEDDING", raising=False)
 
 

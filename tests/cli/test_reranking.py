@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from support.command_line import Databases, assert_fails, run, run_json
+from support.command_line import Databases, assert_fails, ingest_texts, run, run_json, write_module
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -82,13 +80,8 @@ TEXTS = {"short": "notice period", "long": "notice period of thirty days for bot
 @pytest.fixture
 def rows(databases: Databases, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An ingested file, and a module of rerankers in the current folder."""
-    (tmp_path / "my_reranker.py").write_text(CODE, encoding="utf-8")
-    monkeypatch.setattr(sys, "path", list(sys.path))
-    monkeypatch.delitem(sys.modules, "my_reranker", raising=False)
-    file = tmp_path / "rows.jsonl"
-    file.write_text("".join(json.dumps({"id": id_, "text": text}) + "\n" for id_, text in TEXTS.items()))
-    assert run("ingest", file, "--chunk-size", 80).exit_code == 0
-    return file
+    write_module(tmp_path, "my_reranker", CODE, monkeypatch)
+    return ingest_texts(tmp_path, TEXTS)
 
 
 def found(*arguments: object) -> list[tuple[str, float]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from typer.testing import CliRunner
@@ -11,7 +12,10 @@ from rag_bm25.cli.app import app
 from support.memory_store import Collections, MemoryStore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    import pytest
 
 
 Result: TypeAlias = Any  # of click, which newer versions of Typer have inside
@@ -68,3 +72,18 @@ def assert_fails(result: Result, message: str, code: int = 1) -> None:
     assert result.stderr.startswith("error: ")
     assert result.stderr.count("\n") == 1
     assert message in result.stderr
+
+
+def write_module(folder: Path, name: str, code: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Write a module of the user's own; what a command imports of it is forgotten after the test."""
+    (folder / f"{name}.py").write_text(code, encoding="utf-8")
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.delitem(sys.modules, name, raising=False)
+
+
+def ingest_texts(folder: Path, texts: Mapping[str, str], *options: object) -> Path:
+    """Ingest ``{id: text}`` from a file, and return it."""
+    file = folder / "rows.jsonl"
+    file.write_text("".join(json.dumps({"id": id_, "text": text}) + "\n" for id_, text in texts.items()))
+    assert run("ingest", file, "--chunk-size", 80, *options).exit_code == 0
+    return file
