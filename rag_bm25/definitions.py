@@ -16,7 +16,7 @@ from inspect import cleandoc
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
-from rag_bm25.checks import as_str, comparable, is_int, is_number, parameter_error
+from rag_bm25.checks import as_str, is_int, is_number, parameter_error
 from rag_bm25.errors import ParameterError, short_repr
 
 V = TypeVar("V")
@@ -49,8 +49,9 @@ class Between(NamedTuple):
 
     def hold(self, number: float) -> bool:
         """Return whether a number is within the limits; NaN is not."""
-        is_above = self.low < number if self.above else self.low <= number
-        return is_above and (number < self.high if self.below else number <= self.high)
+        low, high, above, below = self
+        is_above = low < number if above else low <= number
+        return is_above and (number < high if below else number <= high)
 
 
 FINITE = Between(float.fromhex("-0x1.fffffep+127"), float.fromhex("0x1.fffffep+127"))  # of float32
@@ -115,7 +116,7 @@ class Number(Kind):
         return f"a number in {'[('[above]}{low:g}, {high:,.12g}{'])'[below]}"
 
     def holds(self, value: object) -> bool:
-        return (is_int if self.whole else is_number)(value) and self.between.hold(comparable(value))
+        return (is_int if self.whole else is_number)(value) and self.between.hold(value)
 
     def clean(self, value: float) -> float:
         return int(value) if isinstance(value, int) else float(value)
@@ -224,7 +225,7 @@ class Value(Kind):
     cls: type
     limits: tuple[tuple[str, float], ...] = ()  # lower ones than the definition's, by the names of fields
 
-    @property
+    @cached_property
     def options(self) -> dict[str, Option]:
         """The fields, by their names."""
         return {name: option.within(dict(self.limits)) for name, option in options_of(self.cls).items()}
@@ -486,6 +487,10 @@ class Option:
         if not self.kind.holds(value):
             raise parameter_error(self.name, self.kind.rule, value)
         return self.kind.clean(value)
+
+    def read(self, plain: Any) -> Any:
+        """Make a value of a JSON value, and check it."""
+        return self.check(self.kind.read(self.name, plain))
 
     def within(self, limits: Mapping[str, float]) -> Option:
         """Return the option where limits are lower, by the names of options."""

@@ -15,7 +15,7 @@ from rag_bm25.cli.embedding import DenseSearch
 from rag_bm25.cli.question import Question
 from rag_bm25.cli.rendering import INDENT, render_hit
 from rag_bm25.documents.chunks import Hit
-from rag_bm25.hits.highlights import Highlighting
+from rag_bm25.hits.highlights import MAX_FRAGMENTS, Highlighting
 from rag_bm25.hits.options import Effect, SearchOptions, options_that
 from rag_bm25.index.arguments import list_first
 from rag_bm25.index.index import MAX_LISTED_TERMS, BM25Index
@@ -24,7 +24,6 @@ from rag_bm25.query.query import Query
 from rag_bm25.query.scores import ScoreExplanation
 from rag_bm25.store.rows import MAX_K
 
-MAX_FRAGMENTS = 1_000
 HitCount: TypeAlias = Annotated[int, typer.Option("-k", min=1, max=MAX_K, help="Maximum number of hits.")]
 
 

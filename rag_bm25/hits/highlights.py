@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from rag_bm25.analysis import TextAnalyzer
     from rag_bm25.analysis.text import Token
 
+MAX_FRAGMENTS = 1_000
 SIZES = 20, 65_535
 _MORE = 1 + 1e-9  # times a sum of weights: above it, another one is not the same but for rounding
 
@@ -59,7 +60,7 @@ class Highlighting:
     Highlighting(max_fragments=3, size=80)
     """
 
-    max_fragments: Annotated[int, Between(1, 1_000)] = 3
+    max_fragments: Annotated[int, Between(1, MAX_FRAGMENTS)] = 3
     size: Annotated[int, Between(*SIZES)] = 200
 
     def __post_init__(self) -> None:

@@ -132,7 +132,7 @@ def check_dense_options(options: Mapping[str, Any]) -> SearchOptions:
     refuse(given, options_that(Effect.WEIGHS | Effect.REWORDS), "a dense search has no terms")
     refuse(given, ("boosts",), "a similarity may be negative, and a factor would raise it")
     refuse(given, ("rerank", "highlight"), "a dense search has no query text. Use search_hybrid")
-    check_search_params(given.get("search_params"))
+    given["search_params"] = check_search_params(given.get("search_params"))
     return given
 
 
@@ -156,7 +156,7 @@ def read_given(
     own = {name: option for name, option in options_of(cls).items() if name not in without}
     check_names(given, {*own, *others}, hint_at_k(given))
     return {
-        name: value if name in others else own[name].check(own[name].kind.read(name, value))
+        name: value if name in others else own[name].read(value)
         for name, value in given.items()
         if value is not None or name in others
     }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
@@ -49,7 +48,6 @@ from rag_bm25.query.scores import with_placement
 from rag_bm25.statistics.log.log import StatisticsLog
 from rag_bm25.statistics.log.source_roots import drop_damaged_roots
 from rag_bm25.store.rows import Scope, SearchArm
-from rag_bm25.store.search_params import check_search_params
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -828,7 +826,7 @@ class BM25Index:
             If the index has no dense vectors, or `embedding` does not fit them.
         """
         asked = check_dense_options(options)
-        arm = SearchArm(check_k(k), parse_scope(filter, namespace), check_search_params(asked.get("search_params")))
+        arm = SearchArm(check_k(k), parse_scope(filter, namespace), asked["search_params"])
         return self._with_contexts(self._hybrid.search_dense(embedding, arm, asked), asked)
 
     def search_hybrid(
@@ -1029,7 +1027,8 @@ class BM25Index:
         if is_by_score(asked):
             return explained
         recorder = Recorder(asked.get("rerank"))
-        again: SearchOptions = {**asked, "rerank": asked.get("rerank") and recorder, "context": None, "highlight": None}
+        unshown = dict.fromkeys(options_that(Effect.SHOWS))
+        again: Any = {**asked, **unshown, "rerank": asked.get("rerank") and recorder}
         hits = self.search(query, k, filter=filter, namespace=namespace, **again)
         chunk = explained.namespace, explained.id
         return with_placement(explained, place_hit(chunk, hits, k, asked, recorder))

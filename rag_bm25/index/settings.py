@@ -27,7 +27,7 @@ SETTINGS = {name: one for name, one in PARAMETERS.items() if one.kind.is_plain a
 def read_setting(name: str, given: object) -> Any:
     """Return the value of a setting that is given as a text, such as one of the command line, or as it is."""
     option = SETTINGS[check_choice("a parameter", name, tuple(SETTINGS))]
-    return option.check(option.kind.read(name, option.kind.parse(given) if isinstance(given, str) else given))
+    return option.read(option.kind.parse(given) if isinstance(given, str) else given)
 
 
 def with_settings(config: IndexConfig, settings: Mapping[str, Any]) -> IndexConfig:

@@ -32,7 +32,6 @@ MODES: tuple[str, ...] = get_args(SearchMode)
 SMALLEST = float(np.finfo(np.float32).tiny)  # divisor in place of 0, the maximum score of a query without a known term
 
 ONLY_HYBRID = options_of(FusionOptions).keys()
-NO_PLACE = ("arm_scores",)  # options for fields of a hit that a document does not have
 
 
 def as_mode(mode: str | None, embedding: Embeddings | None) -> SearchMode:

@@ -14,10 +14,9 @@ from rag_bm25.documents.chunks import Hit
 from rag_bm25.hits.diversity import diversify
 from rag_bm25.hits.options import Effect, SearchOptions, options_that, read_given
 from rag_bm25.index.owning import IndexOwner
-from rag_bm25.index.searching.hybrid import HybridOptions
+from rag_bm25.index.searching.hybrid import FOR_HITS_ALONE, HybridOptions
 from rag_bm25.langchain.documents import add_texts, to_document
 from rag_bm25.langchain.searching import (
-    NO_PLACE,
     as_mode,
     as_query,
     check_embedding,
@@ -324,7 +323,7 @@ class MilvusBM25VectorStore(IndexOwner, VectorStore):
     def _request(self, query: QueryLike, options: Mapping[str, Any]) -> _Request:
         """Embed the query if its vector is needed and not known yet."""
         given = {"mode": self.mode, "query_embedding": None, "namespace": self.namespace, **options}
-        read = read_given(HybridOptions, given, _OWN, NO_PLACE)
+        read = read_given(HybridOptions, given, _OWN, FOR_HITS_ALONE)
         mode, embedding = as_mode(read.pop("mode"), self.embedding), read.pop("query_embedding")
         asked = as_query(query)
         if mode != "sparse" and embedding is None and self.embedding is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 from rag_bm25.definitions import UNSET, Choice, Kind, OneOf, Option, options_of, parse_words, read_options, schema_of
@@ -38,11 +39,12 @@ def takes(options: type, *, without: Collection[str] = ()) -> Callable[[type[R]]
 
 def arguments_of(model: type[Request]) -> dict[str, Option]:
     """Return the arguments of a request, by their names."""
-    own = {
-        option.name: _without_none(option)
-        for option in options_of(cast("type", model)).values()
-        if option.kind.is_plain
-    }
+    return _arguments_of(cast("type", model))
+
+
+@cache
+def _arguments_of(model: Any) -> dict[str, Option]:
+    own = {option.name: _without_none(option) for option in options_of(model).values() if option.kind.is_plain}
     return {**own, **model.taken}
 
 

@@ -97,7 +97,7 @@ class QueryFields(Request):
 
     def to_query(self) -> Query:
         """Return the query as an index takes it."""
-        query = Query.parse(self.query) if self.syntax else Query(self.query)
+        query = Query.of(self.query, syntax=self.syntax)
         return query.with_conditions(self.must, self.must_not, self.phrases, self.slop)
 
 

@@ -18,6 +18,7 @@ from rag_bm25.index.arguments import MAX_LISTED, list_first, list_namespaces
 from rag_bm25.index.searching.rows import read_one
 from rag_bm25.query.diagnosis import Diagnosis, Reason
 from rag_bm25.query.query import Query
+from rag_bm25.query.stop_words import stop_words_in
 from rag_bm25.store.rows import MAX_K, Scope
 
 if TYPE_CHECKING:
@@ -37,7 +38,6 @@ MAX_FIELDS = 20
 RANKED = (100, 2_000, MAX_K)  # hits among which a chunk is looked for, one number after the other
 
 CONDITIONS = ("must", "must_not", "phrases")
-_UNNEEDED = {"context": None, "highlight": None}  # hits are counted only
 _METADATA_KEY = re.compile(r"metadata\[(?:\"((?:[^\"\\]|\\.)+)\"|'((?:[^'\\]|\\.)+)')\]")
 
 
@@ -54,7 +54,8 @@ class Search:
     def of(cls, query: QueryLike, k: int, scope: Scope, options: SearchOptions) -> Search:
         parsed = Query.of(query)
         conditions = {name: list(getattr(parsed, name)) or None for name in CONDITIONS}
-        return cls(parsed, k, scope.namespaces, {**options, **_UNNEEDED, **conditions, "filter": scope.where})
+        unshown = dict.fromkeys(options_that(Effect.SHOWS))  # hits are counted only
+        return cls(parsed, k, scope.namespaces, {**options, **unshown, **conditions, "filter": scope.where})
 
     def has(self, name: str) -> bool:
         """Return whether an option is given."""
@@ -127,7 +128,7 @@ class Diagnoser:
         if not str(query).strip():
             excludes = "the query only says what hits must not have; it needs a word to search for"
             return [Reason("empty_query", excludes if self.asked.options["must_not"] else "the query is empty")]
-        if dropped := self.searcher.stop_words_in(query):
+        if dropped := stop_words_in(analyzer, query):
             message = f"the query has stop words only, which the index leaves out: {list_first(dropped)}"
             return [Reason("stop_words", message, {"words": dropped})]
         rule = f"punctuation, and words of more than {MAX_TOKEN_LENGTH} characters, are not indexed"

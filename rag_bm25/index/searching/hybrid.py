@@ -97,6 +97,10 @@ class FusionOptions(TypedDict, total=False):
     dense_search_params: Mapping[str, str | bool | int | float] | None
 
 
+FOR_HITS_ALONE = ("arm_scores",)
+"""Options for fields of a hit that the documents of other frameworks do not have."""
+
+
 class HybridOptions(SearchOptions, FusionOptions, total=False):
     """All options of a hybrid search."""
 
@@ -233,17 +237,15 @@ class HybridSearcher:
         """Select hits from the candidates of the arms; `find` searches for a multiple of these."""
         selector: Selector[H] = Selector(self._store, self._live.events, options, k, dense=True)
         hits: list[H] = []
-        is_all = False
+        is_enough = False
 
         def look(asked: dict[int, int]) -> None:
-            nonlocal hits, is_all
+            nonlocal hits, is_enough
             hits, is_all = find(asked[0])
+            is_enough = is_all or is_by_score(options) or selector.has_units(hits)
 
-        def is_enough(_: int) -> bool:
-            return is_all or is_by_score(options) or selector.has_units(hits)
-
-        widen_until(look, is_enough, [1])
-        if not is_enough(0):
+        widen_until(look, lambda _: is_enough, [1])
+        if not is_enough:
             selector.warn()
         return flatten(options.get("group"), selector.select(query, Ranking(hits)))
 

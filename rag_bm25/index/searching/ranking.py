@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
-from rag_bm25.index.searching.rows import latest_rows
+from rag_bm25.index.searching.rows import latest_rows, to_hit
 from rag_bm25.store.rows import MAX_K
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from rag_bm25.documents.chunks import Hit
     from rag_bm25.events import Events
     from rag_bm25.store.rows import Match
 
@@ -27,6 +29,11 @@ class Candidates:
     matches: list[Match]
     below: float  # no other chunk has a higher score
     is_all: bool  # whether there is no other chunk
+
+    @cached_property
+    def hits(self) -> list[Hit]:
+        """The matches as users see them."""
+        return list(map(to_hit, self.matches))
 
 
 def warn_incomplete(events: Events, k: int) -> None:

@@ -261,14 +261,10 @@ class Searcher:
         text, terms, wanted = str(parsed), weighted.queries[0].terms, options.get("min_should_match")
         weighting, stats = weighted.weighting, weighted.idf_inputs
         unmet = self.unmet(weighted.queries[0].conditions, row)
-        dropped, tolerance = self.stop_words_in(parsed), self._score_tolerance(options)
+        dropped, tolerance = stop_words_in(self.analyzer, parsed), self._score_tolerance(options)
         facts = QueryFacts(text, terms, dropped, weighting, stats, wanted, tolerance, unmet)
         explained = explain_score(facts, self._chunk_facts(row), row.namespace)
         return with_factors(explained, [boost.explain(row.metadata) for boost in boosts])
-
-    def stop_words_in(self, query: Query) -> list[str]:
-        """Return the words that are dropped from a query; each of its parts is a text by itself."""
-        return stop_words_in(self.analyzer, query)
 
     def _score_tolerance(self, options: SearchOptions) -> float | None:
         """Return how far the scores of a search may be from the exact ones; None if the engine does not round them."""

@@ -27,7 +27,7 @@ from rag_bm25.hits.selection import (
     rerank,
 )
 from rag_bm25.index.searching.ranking import OVERFETCH, Candidates, warn_incomplete
-from rag_bm25.index.searching.rows import read_newest, to_hit
+from rag_bm25.index.searching.rows import read_newest
 from rag_bm25.store.rows import MAX_K
 from rag_bm25.vectors.sparse import EMPTY
 
@@ -188,11 +188,10 @@ class SparseSelector:
         return {key_of(grouping, unit[0]): unit for unit in group(ranking.hits, grouping)}
 
     def _to_ranking(self, candidates: Candidates) -> Ranking[Hit]:
-        hits = [to_hit(match) for match in candidates.matches]
         if self.options.get("diversity") is not None:
             vectors = {(match.row.namespace, match.row.id): match.row.vector for match in candidates.matches}
             self.selector.known.update(vectors)
-        left = [hit for hit in hits if (hit.namespace, hit.id) != self.selector.but]
+        left = [hit for hit in candidates.hits if (hit.namespace, hit.id) != self.selector.but]
         return Ranking(left, candidates.below, candidates.is_all)
 
 
