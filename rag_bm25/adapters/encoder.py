@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rag_bm25.analysis.contract import contract_of
@@ -13,13 +14,11 @@ from rag_bm25.errors import InputError, ParameterError
 from rag_bm25.index.opening import check_analyzer
 from rag_bm25.index.stored_config import config_from_dict, config_to_dict
 from rag_bm25.query.encoder import QueryEncoder
-from rag_bm25.query.expansion import Expander, QueryExpansion
+from rag_bm25.query.expanders import Expanders
 from rag_bm25.query.explanation import ChunkFacts, QueryFacts
-from rag_bm25.query.lookup import TermLookup
 from rag_bm25.query.query import Query
 from rag_bm25.query.scores import explain_score
 from rag_bm25.query.stop_words import stop_words_in
-from rag_bm25.query.synonyms import SynonymTable
 from rag_bm25.statistics.corpus import Contribution, CountsByNamespace
 from rag_bm25.statistics.portable import read_statistics, write_statistics
 from rag_bm25.vectors.terms import TermIds, Vocabulary
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from rag_bm25.analysis import TextAnalyzer
     from rag_bm25.documents.encoder import DocumentEncoder
     from rag_bm25.index.config import IndexConfig
+    from rag_bm25.query.expansion import QueryExpansion
     from rag_bm25.query.query import QueryLike
     from rag_bm25.query.scores import ScoreExplanation
     from rag_bm25.statistics.corpus import CorpusCounts
@@ -94,6 +94,14 @@ class CountingEncoder(ABC):
     @abstractmethod
     def _read_vocabulary(self) -> Vocabulary:
         """Return all terms."""
+
+    @cached_property
+    def _expanders(self) -> Expanders:
+        return Expanders(self._documents.analyzer, self._read_vocabulary)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what queries have put in order, which has a lock."""
+        return {name: value for name, value in vars(self).items() if name != "_expanders"}
 
     def encode_documents(
         self, texts: Sequence[str], metadatas: Sequence[Mapping[str, Any] | None] | None = None
@@ -182,15 +190,12 @@ class CountingEncoder(ABC):
         expansion: QueryExpansion | None,
     ) -> QueryEncoder:
         """Return the encoder of queries; it reads the vocabulary only for near spellings and prefixes."""
-        analyzer, expansion = self._documents.analyzer, expansion or QueryExpansion()
         if any(query.has_conditions for query in queries):
             raise ParameterError("must, must_not and phrases are not supported here: a vector cannot express them")
-        synonyms = None if expansion.rules is None else SynonymTable(expansion.rules, analyzer)
-        completes = expansion.spelling is not None or any(query.has_prefix for query in queries)
-        lookup = TermLookup().plus(self._read_vocabulary().after(0)) if completes else None
-        expander = Expander(analyzer, expansion, synonyms, lookup)
+        expander = self._expanders.make(expansion, completing=any(query.has_prefix for query in queries))
         own = self.config.query_weighting()
-        return QueryEncoder(analyzer, own if weighting is None else weighting.over(own), counted.ids, expander)
+        weights = own if weighting is None else weighting.over(own)
+        return QueryEncoder(self._documents.analyzer, weights, counted.ids, expander)
 
 
 class BM25Encoder(CountingEncoder):

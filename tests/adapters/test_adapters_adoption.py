@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -325,8 +326,10 @@ def test_what_was_opened_reads_the_vocabulary_for_near_spellings(foreign: Foreig
     pytest.importorskip("rapidfuzz", reason='needs rag-bm25[fuzzy]: pip install "rag-bm25[fuzzy]"')
     adopted(config)
     fuzzy = QueryExpansion(fuzzy=Fuzzy())
-    found = opened(config).encode_queries(["cherri"], expansion=fuzzy)
+    encoder = opened(config)
+    found = encoder.encode_queries(["cherri"], expansion=fuzzy)
     assert found == BM25Encoder(config).fit(TEXTS).encode_queries(["cherri"], expansion=fuzzy)
+    assert pickle.loads(pickle.dumps(encoder)).encode_queries(["cherri"], expansion=fuzzy) == found
     assert len(found[0]) == 1
 
 

@@ -84,7 +84,7 @@ class TermLister:
 
     def beginning_with(self, prefix: str, k: int, counted: Scope) -> list[TermStatistics]:
         """List the words with a prefix that most chunks have."""
-        words, context = self._weigher.read_vocabulary().beginning_with(prefix), self._weigher.context_of(counted)
+        words, context = self._weigher.expanders.look_up().beginning_with(prefix), self._weigher.context_of(counted)
         return self._look_up(most_frequent(words, context.encoder.df_lookup(context.corpus), k), context)
 
     def of_chunk(self, id_: str, k: int, scope: Scope) -> list[ChunkTerm]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from threading import RLock
 from typing import TYPE_CHECKING, NamedTuple
 
 from rag_bm25.errors import InputError, ParameterError, short_repr
@@ -11,12 +10,10 @@ from rag_bm25.index.searching.memo import QueryMemo
 from rag_bm25.index.searching.part_statistics import count_part
 from rag_bm25.query.conditions import Conditions
 from rag_bm25.query.encoder import QueryEncoder
-from rag_bm25.query.expansion import Expander, QueryExpansion
-from rag_bm25.query.lookup import TermLookup
+from rag_bm25.query.expanders import Expanders
 from rag_bm25.query.options import statistics_filter
 from rag_bm25.query.query import Query
 from rag_bm25.query.spelling import Fuzzy, Speller
-from rag_bm25.query.synonyms import SynonymTable
 from rag_bm25.store.rows import Scope
 
 if TYPE_CHECKING:
@@ -25,13 +22,11 @@ if TYPE_CHECKING:
     from rag_bm25.analysis import TextAnalyzer
     from rag_bm25.hits.options import SearchOptions
     from rag_bm25.index.live_statistics import LiveStatistics
-    from rag_bm25.query.synonyms import Synonyms
     from rag_bm25.query.terms import QueryTerms
     from rag_bm25.statistics.corpus import CorpusCounts
     from rag_bm25.statistics.view import StatisticsView
     from rag_bm25.store.protocol import Store
     from rag_bm25.vectors.sparse import SparseVector
-    from rag_bm25.vectors.terms import Vocabulary
     from rag_bm25.weighting.query import QueryWeighting
 
 MAX_PARTS = 8  # statistics of filters; each takes as much memory as those of an index of these chunks
@@ -70,11 +65,7 @@ class QueryWeigher:
         self._live = live
         self._analyzer = analyzer
         self._weighting = weighting
-        self._vocabulary: Vocabulary | None = None  # that of `_lookup`
-        self._lookup = TermLookup()
-        self._looking_up = RLock()
-        self._synonyms: tuple[Synonyms, SynonymTable] | None = None
-        self._plain = Expander(analyzer)
+        self.expanders = Expanders(analyzer, live.vocabulary)
         self._memo: QueryMemo[WeightedQuery] = QueryMemo()
         self._contexts: QueryMemo[QueryContext] = QueryMemo(MAX_PARTS)
         self._parts: QueryMemo[CorpusCounts] = QueryMemo(MAX_PARTS)
@@ -89,7 +80,7 @@ class QueryWeigher:
 
     def prepare(self, context: QueryContext, query: Query) -> WeightedQuery:
         """Weigh a query, unless that has just been done; expansions are not kept, which depend on the vocabulary."""
-        if context.encoder.expander is not self._plain or len(str(query)) > MAX_KEPT:
+        if context.encoder.expander is not self.expanders.plain or len(str(query)) > MAX_KEPT:
             return self._weigh_anew(context, query)
         return self._memo.get((query, context.encoder), context.view, lambda: self._weigh_anew(context, query))
 
@@ -102,23 +93,14 @@ class QueryWeigher:
         text = str(Query.of(query))
         context = self.context_for(scope, options)
         dfs = context.encoder.df_lookup(context.corpus)
-        return Speller(fuzzy or Fuzzy(), self._analyzer, self.read_vocabulary(), dfs).correct(text)
-
-    def read_vocabulary(self) -> TermLookup:
-        """Return all terms in the order of the alphabet; those that are new since the last call are added."""
-        vocabulary = self._live.vocabulary()
-        with self._looking_up:
-            if vocabulary is not self._vocabulary:
-                self._vocabulary, self._lookup = vocabulary, TermLookup()
-            self._lookup = self._lookup.plus(vocabulary.after(self._lookup.seen))
-            return self._lookup
+        return Speller(fuzzy or Fuzzy(), self._analyzer, self.expanders.look_up(), dfs).correct(text)
 
     def _context(self, counted: Scope, options: SearchOptions, *, completing: bool) -> QueryContext:
         view, asked = self._live.current(counted.namespaces), options.get("weighting")
         weighting = self._weighting if asked is None else asked.over(self._weighting)
-        expander = self._expander(options.get("expansion"), completing=completing)
+        expander = self.expanders.make(options.get("expansion"), completing=completing)
         encoder = QueryEncoder(self._analyzer, weighting, view.ids, expander, {})
-        if expander is not self._plain:
+        if expander is not self.expanders.plain:
             return QueryContext(view, counted, encoder, self._count(view, counted))
         key = weighting, _key_of(counted)
         return self._contexts.get(key, view, lambda: QueryContext(view, counted, encoder, self._count(view, counted)))
@@ -132,23 +114,6 @@ class QueryWeigher:
     def _weigh_anew(self, context: QueryContext, query: Query) -> WeightedQuery:
         conditions = Conditions.of(query, self._analyzer, context.encoder.ids)
         return WeightedQuery.of(context.encoder.terms(query, context.corpus), conditions)
-
-    def _expander(self, expansion: QueryExpansion | None, *, completing: bool) -> Expander:
-        """Return the expander of queries; it reads the vocabulary only for near spellings and prefixes."""
-        if expansion is None and not completing:
-            return self._plain
-        expansion = expansion or QueryExpansion()
-        lookup = self.read_vocabulary() if completing or expansion.spelling is not None else None
-        return Expander(self._analyzer, expansion, self._synonym_table(expansion.rules), lookup)
-
-    def _synonym_table(self, synonyms: Synonyms | None) -> SynonymTable | None:
-        """Return synonyms as tokens; those of the last search are kept."""
-        if synonyms is None:
-            return None
-        kept = self._synonyms
-        if kept is None or kept[0] is not synonyms:
-            self._synonyms = kept = synonyms, SynonymTable(synonyms, self._analyzer)
-        return kept[1]
 
 
 def _key_of(counted: Scope) -> Hashable:

@@ -79,7 +79,7 @@ def test_synonyms_are_analysed_once_for_many_searches(filled: BM25Index, monkeyp
     from rag_bm25.query.synonyms import SynonymTable
 
     monkeypatch.setattr(
-        "rag_bm25.index.searching.weigher.SynonymTable", lambda *given: made.append(given) or SynonymTable(*given)
+        "rag_bm25.query.expanders.SynonymTable", lambda *given: made.append(given) or SynonymTable(*given)
     )
     for _ in range(3):
         ids(filled, "fruit", expansion=SYNONYMS)

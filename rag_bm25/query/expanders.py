@@ -1,0 +1,56 @@
+"""Expanders of queries: the vocabulary is put in order once, and the synonyms of the last search are kept."""
+
+from __future__ import annotations
+
+from threading import RLock
+from typing import TYPE_CHECKING
+
+from rag_bm25.query.expansion import Expander, QueryExpansion
+from rag_bm25.query.lookup import TermLookup
+from rag_bm25.query.synonyms import SynonymTable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rag_bm25.analysis import TextAnalyzer
+    from rag_bm25.query.synonyms import Synonyms
+    from rag_bm25.vectors.terms import Vocabulary
+
+
+class Expanders:
+    """Make the expanders of queries, by a vocabulary that grows."""
+
+    def __init__(self, analyzer: TextAnalyzer, read_vocabulary: Callable[[], Vocabulary]) -> None:
+        self.plain = Expander(analyzer)
+        self._analyzer = analyzer
+        self._read_vocabulary = read_vocabulary
+        self._vocabulary: Vocabulary | None = None  # that of `_lookup`
+        self._lookup = TermLookup()
+        self._looking_up = RLock()
+        self._synonyms: tuple[Synonyms, SynonymTable] | None = None
+
+    def make(self, expansion: QueryExpansion | None, *, completing: bool) -> Expander:
+        """Return an expander, which reads the vocabulary only for near spellings and for prefixes (`completing`)."""
+        if expansion is None and not completing:
+            return self.plain
+        expansion = expansion or QueryExpansion()
+        lookup = self.look_up() if completing or expansion.spelling is not None else None
+        return Expander(self._analyzer, expansion, self._synonym_table(expansion.rules), lookup)
+
+    def look_up(self) -> TermLookup:
+        """Return all terms in the order of the alphabet; those that are new since the last call are added."""
+        vocabulary = self._read_vocabulary()
+        with self._looking_up:
+            if vocabulary is not self._vocabulary:
+                self._vocabulary, self._lookup = vocabulary, TermLookup()
+            self._lookup = self._lookup.plus(vocabulary.after(self._lookup.seen))
+            return self._lookup
+
+    def _synonym_table(self, synonyms: Synonyms | None) -> SynonymTable | None:
+        """Return synonyms as tokens; those of the last search are kept."""
+        if synonyms is None:
+            return None
+        kept = self._synonyms
+        if kept is None or kept[0] is not synonyms:
+            self._synonyms = kept = synonyms, SynonymTable(synonyms, self._analyzer)
+        return kept[1]
