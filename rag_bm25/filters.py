@@ -48,7 +48,9 @@ not: with an NGRAM index on the metadata, 2.6 ends at a ``$like`` of a single Ch
 
 from __future__ import annotations
 
+import json
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -81,6 +83,7 @@ OPERATORS: dict[str, Operator] = {
 OPPOSITES: dict[Operator, Operator] = {"!=": "==", "not in": "in"}
 MAX_EXPRESSION = 1_000_000  # characters
 MAX_DEPTH = 32  # engines parse recursively; one of them crashes on deep nesting
+_ASSIGNMENT = re.compile(r"""\s*(?:metadata\[["'])?([\w.]+)(?:["']\])?\s*=(?!=)\s*(.*)""", re.DOTALL)
 _TOO_DEEP = f"a filter must not be nested more than {MAX_DEPTH} levels deep"
 
 
@@ -253,6 +256,9 @@ def _check_expression(text: object) -> Expression:
     if len(text) > MAX_EXPRESSION:
         raise FilterError(f"a filter expression must have at most {MAX_EXPRESSION:,} characters, got {len(text):,}")
     _check_characters(text, "the filter expression")
+    if assigned := _ASSIGNMENT.fullmatch(text):
+        mapping = json.dumps({assigned[1]: assigned[2].strip("\"'")}, ensure_ascii=False)
+        raise FilterError(f"a filter must be a mapping, such as {mapping}, or an expression, in which equality is ==")
     return Expression(as_str(text))
 
 

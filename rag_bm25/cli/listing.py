@@ -138,7 +138,7 @@ def show(
     id: Annotated[str, opt.argument("ID", "Id of a chunk.")],
     place: opt.IndexAddress,
     namespace: opt.Namespace = None,
-    k: Annotated[int, typer.Option("-k", min=1, max=1_000, help="Maximum number of its terms.")] = 10,
+    k: Annotated[int, typer.Option("-k", "--top-k", min=1, max=1_000, help="Maximum number of its terms.")] = 10,
     as_json: opt.AsJson = False,
 ) -> None:
     """Show a chunk with its place, metadata and terms.

@@ -24,7 +24,7 @@ from rag_bm25.query.query import Query
 from rag_bm25.query.scores import ScoreExplanation
 from rag_bm25.store.rows import MAX_K
 
-HitCount: TypeAlias = Annotated[int, typer.Option("-k", min=1, max=MAX_K, help="Maximum number of hits.")]
+HitCount: TypeAlias = Annotated[int, typer.Option("-k", "--top-k", min=1, max=MAX_K, help="Maximum number of hits.")]
 
 
 def search(
@@ -144,7 +144,9 @@ def explain(
 def terms(
     place: opt.IndexAddress,
     prefix: Annotated[str, typer.Argument(metavar="PREFIX", help="Beginning of the terms, as they are stemmed.")] = "",
-    k: Annotated[int, typer.Option("-k", min=1, max=MAX_LISTED_TERMS, help="Maximum number of terms.")] = 100,
+    k: Annotated[
+        int, typer.Option("-k", "--top-k", min=1, max=MAX_LISTED_TERMS, help="Maximum number of terms.")
+    ] = 100,
     namespace: opt.Namespaces = None,
     filter: opt.Filter = None,
     as_json: opt.AsJson = False,

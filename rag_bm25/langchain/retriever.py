@@ -21,7 +21,7 @@ from rag_bm25.index.owning import IndexOwner
 from rag_bm25.index.searching.hybrid import FOR_HITS_ALONE
 from rag_bm25.langchain.documents import add_texts, split_documents, to_document
 from rag_bm25.langchain.own_index import OwnIndex
-from rag_bm25.langchain.searching import as_query
+from rag_bm25.langchain.searching import as_query, warn_of_missing_fields
 from rag_bm25.store.rows import MAX_K
 
 if TYPE_CHECKING:
@@ -250,8 +250,9 @@ class MilvusBM25Retriever(IndexOwner, BaseRetriever):
         if self._outcome is not None:
             return self._known_answer(self._outcome)
         retriever = self._with_options(options)
-        (hits,) = await retriever._asearch([query])  # noqa: SLF001
-        return retriever._documents(hits)  # noqa: SLF001
+        found = await retriever._asearch([query])  # noqa: SLF001
+        (documents,) = await run_in_executor(None, retriever._to_answers, [query], found)  # noqa: SLF001
+        return documents
 
     def _get_ls_params(self, **kwargs: Any) -> LangSmithRetrieverParams:
         return {**super()._get_ls_params(**kwargs), "ls_vector_store_provider": "Milvus"}
@@ -285,7 +286,13 @@ class MilvusBM25Retriever(IndexOwner, BaseRetriever):
         return outcome
 
     def _answer(self, queries: Sequence[str]) -> list[list[Document]]:
-        return [self._documents(hits) for hits in self._search(queries)]
+        return self._to_answers(queries, self._search(queries))
+
+    def _to_answers(self, queries: Sequence[str], found: Sequence[Sequence[Hit]]) -> list[list[Document]]:
+        if not any(found):
+            for query in self._read_queries(queries[:1]):
+                warn_of_missing_fields(self.index, query, self._asked())
+        return [self._documents(hits) for hits in found]
 
     def _search(self, queries: Sequence[QueryLike]) -> Sequence[Sequence[Hit]]:
         return self.index.search_batch(self._read_queries(queries), self.k, **self._asked())

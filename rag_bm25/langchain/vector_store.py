@@ -23,6 +23,7 @@ from rag_bm25.langchain.searching import (
     filter_of,
     relevance_scores,
     search,
+    warn_of_missing_fields,
 )
 from rag_bm25.langchain.similarity import compare
 from rag_bm25.query.query import Query
@@ -340,6 +341,8 @@ class MilvusBM25VectorStore(IndexOwner, VectorStore):
     def _search(self, request: _Request, k: int) -> list[Hit]:
         mode, options = request.mode, request.options
         (hits,) = search(self.index, [request.query], [request.embedding], k, mode=mode, options=options)
+        if not hits:
+            warn_of_missing_fields(self.index, request.query, options)
         if self.pad_results and mode == "sparse":
             hits += self._padding(request, hits, k - len(hits))
         return hits

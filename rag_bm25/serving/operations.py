@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import asdict, dataclass
+from difflib import get_close_matches
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -10,8 +12,8 @@ import numpy as np
 
 from rag_bm25.errors import ChunkNotFoundError, InputError, MissingExtraError
 from rag_bm25.events import Progress
-from rag_bm25.hits.neighbors import order_in_source
-from rag_bm25.index.arguments import name_namespace
+from rag_bm25.hits.neighbors import SOURCE, order_in_source
+from rag_bm25.index.arguments import list_first, name_namespace
 from rag_bm25.ingestion.ingesting import ingest
 from rag_bm25.serving import requests
 from rag_bm25.serving.jobs import Jobs
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 MAX_MEASURED = 50_000  # chunks whose lengths are read, at most
 WARM_UP = 100  # characters
 MAX_SOURCE_CHUNKS = 100_000
+NEAR = 0.4  # similarity of a source that may be meant; a name without its folder is near
 
 
 class Operations:
@@ -151,10 +154,30 @@ class Operations:
             answer["context"] = self._index.neighbors(found[0], window, window).to_dict()
         return answer
 
+    def sources(self, asked: requests.ListSources) -> dict[str, Any]:
+        """Return the sources by their names, with the number of their chunks."""
+        wanted = asked.contains.casefold()
+        found = [
+            {"source": name, "chunks": num_chunks}
+            for name, num_chunks in self._count_sources(asked.namespace).items()
+            if wanted in name.casefold()
+        ]
+        return {"sources": found[asked.offset : asked.offset + asked.limit], "total": len(found)}
+
+    def _count_sources(self, namespace: str, most: int | None = None) -> dict[str, int]:
+        """Return the number of chunks of each source, of so many chunks."""
+        chunks = islice(self._index.chunks(namespace=namespace), most)
+        sources = (chunk.metadata.get(SOURCE) for chunk in chunks)
+        return Counter(sorted(source for source in sources if isinstance(source, str)))
+
     def chunks(self, asked: requests.ReadChunks) -> dict[str, Any]:
         """Return the chunks of a source, in the order of the document."""
         found = self._index.chunks(filter={"source": asked.source}, namespace=asked.namespace)
         chunks = sorted(islice(found, MAX_SOURCE_CHUNKS), key=lambda chunk: (order_in_source(chunk), chunk.id))
+        if not chunks:
+            similar = get_close_matches(asked.source, self._count_sources(asked.namespace, MAX_MEASURED), cutoff=NEAR)
+            hint = f"; did you mean {list_first(map(repr, similar))}?" if similar else ""
+            raise ChunkNotFoundError(f"no chunk has the source {asked.source!r}{hint}")
         page = chunks[asked.offset : asked.offset + asked.limit]
         return {"chunks": [chunk.to_dict() for chunk in page], "total": len(chunks), "offset": asked.offset}
 

@@ -264,6 +264,25 @@ class OneNamespace(Request):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ListSources(OneNamespace):
+    """List the sources, with the number of their chunks.
+
+    Parameters
+    ----------
+    contains : str
+        Only sources whose names have it, whatever their case.
+    offset : int
+        Number of sources to leave out.
+    limit : int
+        Maximum number of sources.
+    """
+
+    contains: Prefix = ""
+    offset: Offset = 0
+    limit: Annotated[int, Between(1, MAX_LISTED)] = 100
+
+
+@dataclass(frozen=True, kw_only=True)
 class ReadChunk(OneNamespace):
     """Read a chunk by its id.
 

@@ -47,6 +47,7 @@ OPERATIONS = (
         Call(Operations.lengths), "/statistics/lengths", requests.Lengths, "A histogram, percentiles and the drift."
     ),
     Operation(Call(Operations.progress), "/progress", Request, "The jobs that write, the newest first."),
+    Operation(Call(Operations.sources), "/sources", requests.ListSources, "The sources in the order of their names."),
     Operation(Call(Operations.chunks), "/chunks", requests.ReadChunks, "Chunks in the order of the source.", ("GET",)),
     Operation(Call(Operations.chunk), "/chunks/{id:path}", requests.ReadChunk, "The chunk.", ("GET",)),
     Operation(Call(Operations.add, writes=True), "/chunks", requests.Add, "The ids.", ("POST",)),

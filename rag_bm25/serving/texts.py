@@ -15,7 +15,7 @@ from typing_extensions import Self
 from rag_bm25.index.arguments import list_namespaces
 from rag_bm25.serving import requests
 
-LISTS = ("hits", "chunks", "terms", "top", "ids")  # whose last members may be left out
+LISTS = ("hits", "chunks", "sources", "terms", "top", "ids")  # whose last members may be left out
 LINES = ("hits", "chunks")  # whose members have a line each
 PARTS = ("context", "highlights", "field_highlights", "metadata")  # left out of a chunk that is too long
 ADVICE = "ask for less: a lower k, limit or max_text"
@@ -156,6 +156,20 @@ class Chunks(Answer):
         chunks, total = [Chunk(**each) for each in answer["chunks"]], answer["total"]
         end = asked.offset + len(chunks)
         return cls(chunks=chunks, total=total, next_offset=end if end < total else None)
+
+
+class Source(BaseModel):
+    """A source, and the number of its chunks."""
+
+    source: str
+    chunks: int
+
+
+class Sources(Answer):
+    """Sources in the order of their names."""
+
+    sources: list[Source]
+    total: int
 
 
 class Added(Answer):

@@ -209,7 +209,7 @@ def test_options_of_a_hybrid_search_are_those_of_python(
         (["--mode", "hybrid"], "--mode: hybrid needs a model: --embedding MODULE:FACTORY"),
         (["--expansion", "fuzy"], "--expansion: expansion has no 'fuzy'; it has "),
         (["--boost", "foo:3"], "--boost: boost.type must be one of decay, value, got 'foo:3'"),
-        (["--top-k", "3"], "No such option: --top-k (Possible options: -k)"),
+        (["--limit", "3"], "No such option: --limit (Possible options: -k)"),
         (["--group-by", "source"], "No such option: --group-by (Possible options: --group)"),
     ],
     ids=words_of,

@@ -30,7 +30,7 @@ def test_search_json(docs: Path) -> None:
     assert {hit["id"] for hit in hits} == {"docs/milvus.md#0", "r1"}
     assert list(hits[0]) == ["id", "score", "text", "metadata", "namespace"]
     assert hits[0]["score"] >= hits[1]["score"] > 0
-    assert run_json("search", "sparse", "-k", 1) == hits[:1]
+    assert run_json("search", "sparse", "-k", 1) == run_json("search", "sparse", "--top-k", 1) == hits[:1]
     assert [hit["id"] for hit in run_json("search", "sparse", "--filter", '{"page": {"$gte": 3}}')] == ["r1"]
 
 

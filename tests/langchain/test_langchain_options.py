@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import warnings
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -214,6 +215,23 @@ def test_a_config_changes_fields(filled: BM25Index) -> None:
     (found,) = retriever.invoke(QUERY, config)
     assert (found.metadata["source"], found.page_content) == ("y", "gag bead")
     assert retriever.get_config_jsonschema()["$defs"]["Configurable"]["properties"].keys() == set(names)
+
+
+def test_a_filter_on_a_field_that_no_chunk_has_is_told_once(filled: BM25Index) -> None:
+    message = "nothing found: the filter names 'sorce', .*; did you mean 'source'?"
+    retriever = lexical(filled, filter={"sorce": "x"})
+    with pytest.warns(UserWarning, match=message):
+        assert retriever.invoke(QUERY) == []
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert retriever.invoke(QUERY) == lexical(filled, filter={"source": "none"}).invoke(QUERY) == []
+    for ask in (lambda: asyncio.run(lexical(filled, filter={"sourc": 1}).ainvoke(QUERY)), lambda: search_store(filled)):
+        with pytest.warns(UserWarning, match="did you mean 'source'?"):
+            assert ask() == []
+
+
+def search_store(index: BM25Index) -> list[Document]:
+    return MilvusBM25VectorStore(index).similarity_search(QUERY, filter={"ource": 1})
 
 
 def test_a_query_may_have_conditions(filled: BM25Index) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from support.langchain_models import Letters, vector_of
 
-from rag_bm25 import ParameterError
+from rag_bm25 import Diagnosis, ParameterError
 from rag_bm25.index.arguments import parse_scope
 from rag_bm25.langchain import MilvusBM25VectorStore, MilvusHybridRetriever
 
@@ -96,6 +96,7 @@ def test_filters_and_the_namespace_reach_the_arm_they_are_for(
     dense_index: BM25Index, store: MemoryStore, monkeypatch: pytest.MonkeyPatch, mode: str, arms: list[str]
 ) -> None:
     filters = {"filter": {"page": 1}, "sparse_filter": {"lexical": True}, "dense_filter": {"dense": True}}
+    monkeypatch.setattr(type(dense_index), "diagnose", lambda *_, **__: Diagnosis(""))
     scopes = {arm: parse_scope({"$and": [filters["filter"], filters[f"{arm}_filter"]]}, "one") for arm in arms}
     reached: list[Scope] = []
     dense_index.add(["fade"], embeddings=[vector_of("fade")], namespace="one")

@@ -138,6 +138,11 @@ def test_two_filters_are_joined_and_one_stays_as_it_is() -> None:
         ({"$or": [{}]}, r"a filter inside \$and, \$or and \$not must be a non-empty mapping, got \{\}"),
         ({"$not": 'metadata["a"] == 1'}, r"a filter inside \$and, \$or and \$not must be a non-empty mapping"),
         (" ", r"a filter expression must not be blank; for no filter pass None"),
+        (
+            "source=A/x.html",
+            r'a mapping, such as \{"source": "A/x\.html"\}, or an expression, in which equality is ==',
+        ),
+        ('metadata["a"] = "x"', r'a mapping, such as \{"a": "x"\}, or'),
         ("a == '\0'", r"the filter expression has a NUL"),
         (3, r"a filter must be a mapping, a Milvus expression or None, got int"),
         ([{"a": 1}], r"a filter must be a mapping, .* got list"),

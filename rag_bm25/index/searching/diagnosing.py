@@ -22,7 +22,7 @@ from rag_bm25.query.stop_words import stop_words_in
 from rag_bm25.store.rows import MAX_K, Scope
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from rag_bm25.documents.chunks import Hit
     from rag_bm25.filters import Filter
@@ -38,6 +38,7 @@ MAX_FIELDS = 20
 RANKED = (100, 2_000, MAX_K)  # hits among which a chunk is looked for, one number after the other
 
 CONDITIONS = ("must", "must_not", "phrases")
+_TYPES: dict[type, str] = {str: "strings", int: "numbers", float: "numbers", bool: "booleans"}
 _METADATA_KEY = re.compile(r"metadata\[(?:\"((?:[^\"\\]|\\.)+)\"|'((?:[^'\\]|\\.)+)')\]")
 
 
@@ -196,11 +197,13 @@ class Diagnoser:
     def _detail_filter(self, reason: Reason, row: ChunkRow | None) -> Reason:
         """Add which values the fields of the filter have in the searched chunks, or in one."""
         metadatas = self._sample() if row is None else [row.metadata]
-        values = {".".join(path): _values_at(path, metadatas) for path in _paths_of(self.asked.options["filter"])}
+        paths = _paths_of(self.asked.options["filter"])
+        values = {".".join(path): list(dict.fromkeys(map(short_repr, _values_at(path, metadatas)))) for path in paths}
         missing = [name for name, some in values.items() if not some]
         if missing and row is None:
             return _missing_fields(missing, metadatas)
         listed = "".join(f"; {name!r} has {list_first(some) or 'no value'}" for name, some in values.items())
+        listed += "".join(_other_types(self.asked.options["filter"], metadatas))
         details = {"values": {name: some[:MAX_LISTED] for name, some in values.items()}}
         return replace(reason, message=reason.message + listed, details=details)
 
@@ -271,28 +274,49 @@ def _missing_fields(missing: list[str], metadatas: Sequence[dict[str, Any]]) -> 
     fields = sorted(set(chain.from_iterable(metadatas)))
     names, listed = (list_first(map(short_repr, some), MAX_FIELDS) for some in (missing, fields))
     similar = get_close_matches(missing[0], fields, 1)
+    if (name := missing[0]) in fields:
+        message = (
+            f"the filter takes {name!r} for a value within another, as a dot is read, and it is one key: write it "
+        )
+        return Reason("filter_field", f'{message}as a tuple, {(name,)}, or metadata["{name}"]')
     message = f"the filter names {names}, which none of {len(metadatas):,} chunks has"
     message += f"; the fields are {listed}" if fields else "; the chunks have no metadata"
     message += f"; did you mean {similar[0]!r}?" if similar else ""
     return Reason("filter_field", message, {"missing": missing, "fields": fields})
 
 
-def _values_at(path: Sequence[str], metadatas: Iterable[dict[str, Any]]) -> list[str]:
-    """Return how the distinct values under a path are written, in the order of their first occurrence."""
+def _other_types(where: Filter, metadatas: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """Yield where a filter compares values with an operand of another type, which none of them can equal."""
+    for one in _comparisons_of(where):
+        operands = one.value if isinstance(one.value, tuple) else (one.value,)
+        values = [] if one.op == "contains" else _values_at(one.path, metadatas)
+        types, wanted = ({_TYPES[type(each)] for each in some if type(each) in _TYPES} for some in (values, operands))
+        if types.isdisjoint(wanted) and types:
+            yield f"; these are {' and '.join(sorted(types))}, and the filter has {' and '.join(sorted(wanted))} there"
+
+
+def _values_at(path: Sequence[str], metadatas: Iterable[dict[str, Any]]) -> list[Any]:
+    """Return the values under a path."""
     values: Iterable[Any] = metadatas
     for key in path:
         values = [value[key] for value in values if isinstance(value, dict) and value.get(key) is not None]
-    return list(dict.fromkeys(map(short_repr, values)))
+    return list(values)
 
 
 def _paths_of(where: Filter) -> list[tuple[str, ...]]:
     """Return the paths whose values a filter compares."""
-    if isinstance(where, Comparison):
-        return [] if where.op == "exists" else [where.path]
     if isinstance(where, Expression):
         return [(double or single,) for double, single in _METADATA_KEY.findall(where.text)]
-    parts = (where.part,) if isinstance(where, Not) else where.parts
-    return list(dict.fromkeys(chain.from_iterable(map(_paths_of, parts))))
+    return list(dict.fromkeys(one.path for one in _comparisons_of(where)))
+
+
+def _comparisons_of(where: Filter) -> Iterator[Comparison]:
+    """Yield the comparisons of a filter."""
+    if isinstance(where, Comparison):
+        yield from () if where.op == "exists" else (where,)
+    elif not isinstance(where, Expression):
+        parts = (where.part,) if isinstance(where, Not) else where.parts
+        yield from chain.from_iterable(map(_comparisons_of, parts))
 
 
 def dropping() -> tuple[str, ...]:

@@ -3,30 +3,44 @@
 from __future__ import annotations
 
 import os
+import re
+import socket
 import struct
 import sys
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from rag_bm25.errors import StoreLockedError
 
 if sys.platform != "win32":
     import fcntl
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 FAR = 2**62  # SQLite locks bytes at 2**30: the two never meet, as a lock of the whole file would on NFS
 NOT_OPEN = -1
+_HOLDER = re.compile(r"process (\d+)(?: on (\S+))?")
+_SERVING = re.compile(rb"\0serve\0(?:.*\0)?--http[=\0]([^\0]+)", re.DOTALL)
 STRUCT_FLOCK = "hhqqi0q"  # type, whence, start, length and process, of <fcntl.h>, padded
 
 
 def refusal(database: Path, holder: str) -> str:
     """Return the message that names the holder of a database."""
+    served = _address_of_server(holder)
+    advice = f"ask `rag-bm25 serve` at {served}, which has it" if served else "close it there"
     return (
-        f"{database} is open in {holder}; an embedded database serves one process at a time: close it there, or use a "
-        "Milvus server"
+        f"{database} is open in {holder}; an embedded database serves one process at a time: {advice}, or use a Milvus "
+        "server"
     )
+
+
+def _address_of_server(holder: str) -> str:
+    """Return the address of `rag-bm25 serve`, if that is the holder; "" if it is not known, as off Linux."""
+    process = _HOLDER.match(holder)
+    if process is None or process[2] not in (None, socket.gethostname()):
+        return ""
+    with suppress(OSError):
+        if address := _SERVING.search(Path("/proc", process[1], "cmdline").read_bytes()):
+            return os.fsdecode(address[1])
+    return ""
 
 
 def owner_file(database: Path) -> Path:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -67,7 +68,7 @@ def test_a_server_that_only_reads_has_no_tool_that_writes(asker: Any) -> None:
         return {tool.name: tool.annotations for tool in (await client.list_tools()).tools}
 
     reading = use(asker, names)
-    assert list(reading) == ["search", "explain", "suggest", "statistics", "chunks"]
+    assert list(reading) == ["search", "explain", "suggest", "statistics", "sources", "chunks"]
     assert all(hints.read_only_hint for hints in reading.values())
     writing = use(asker, names, allow_writes=True)
     assert list(writing) == [*reading, "add", "delete"]
@@ -162,7 +163,18 @@ def test_chunks_of_a_source_come_in_pages(asker: Any) -> None:
     page = find(asker, "chunks", source="law.txt", offset=2)
     assert ([chunk["id"] for chunk in page["chunks"]], "next_offset" in page) == (["law.txt#2"], False)
     assert find(asker, "chunks", source="law.txt", offset=3) == {"chunks": [], "total": 3}
-    assert find(asker, "chunks", source="none") == {"chunks": [], "total": 0}
+    message = "error: no chunk has the source 'laws.txt'; did you mean 'law.txt', 'memo.txt'?"
+    assert call(asker, "chunks", source="laws.txt") == (message, True)
+    assert call(asker, "chunks", source="none") == ("error: no chunk has the source 'none'", True)
+
+
+def test_sources_are_listed_with_their_chunks(asker: Any, index: BM25Index) -> None:
+    counts = Counter(chunk.metadata["source"] for chunk in index.chunks() if "source" in chunk.metadata)
+    answer = find(asker, "sources")
+    assert {one["source"]: one["chunks"] for one in answer["sources"]} == counts
+    assert [one["source"] for one in answer["sources"]] == sorted(counts)
+    assert find(asker, "sources", contains="LAW") == {"sources": [{"source": "law.txt", "chunks": 3}], "total": 1}
+    assert find(asker, "sources", offset=1)["sources"] == answer["sources"][1:]
 
 
 def passage(text: str, **more: Any) -> dict[str, Any]:

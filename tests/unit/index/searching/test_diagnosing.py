@@ -154,6 +154,21 @@ def test_misspelt_fields_come_with_a_suggestion(index: BM25Index) -> None:
     assert reason.details == {"missing": ["kinds"], "fields": ["by", "kind", "number", "source"]}
 
 
+@pytest.mark.parametrize("where", [{"number": "3"}, {"number": {"$gte": "3"}}, {"number": {"$in": ["3", "4"]}}])
+def test_operands_of_another_type_are_told(index: BM25Index, where: dict[str, Any]) -> None:
+    told = "; these are numbers, and the filter has strings there"
+    assert str(index.diagnose("contract", filter=where)).endswith(told)
+    assert told not in str(index.diagnose("contract", filter={"number": 77}))
+
+
+def test_a_key_with_a_dot_is_told_from_a_path() -> None:
+    index = BM25Index.from_store(MemoryStore(), config=IndexConfig(chunk_size=60))
+    index.add(["A contract."], metadatas=[{"pdf.title": "A"}])
+    (reason,) = index.diagnose("contract", filter={"pdf.title": "A"}).reasons
+    assert str(reason).endswith("it is one key: write it as a tuple, ('pdf.title',), or metadata[\"pdf.title\"]")
+    assert [hit.text for hit in index.search("contract", filter={("pdf.title",): "A"})] == ["A contract."]
+
+
 def test_an_index_without_chunks_or_metadata_says_so() -> None:
     index = BM25Index.from_store(MemoryStore(), config=IndexConfig(chunk_size=60))
     assert codes(index.diagnose("contract")) == ["empty_index"]

@@ -33,6 +33,7 @@ from rag_bm25.store.milvus.address import is_missing_file, login_in, without_sec
 from rag_bm25.store.milvus.connection import Connection
 from rag_bm25.store.milvus.contents import require_database
 from rag_bm25.store.milvus.foreign import ExternalCollection
+from rag_bm25.store.milvus.inode_lock import refusal
 from rag_bm25.store.milvus.lock import DatabaseLock
 from rag_bm25.store.rows import ChunkRow, DenseField, LogRow, SearchArm
 
@@ -238,6 +239,27 @@ class TestLock:
             "serves one process at a time: close it there, or use a Milvus server$"
         )
         assert_waits(second, told, first)
+
+    @pytest.mark.skipif(sys.platform != "linux", reason="commands of Linux")
+    @pytest.mark.parametrize("of", ["", f" on {socket.gethostname()}", ", maybe under another name", " on elsewhere"])
+    def test_a_server_that_holds_it_is_named_with_its_address(self, tmp_path: Path, of: str) -> None:
+        command = [
+            sys.executable,
+            "-c",
+            "print(flush=True); input()",
+            "serve",
+            "--uri",
+            "rag.db",
+            "--http",
+            "127.0.0.1:8765",
+        ]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
+            assert server.stdout is not None
+            server.stdout.readline()
+            told = refusal(tmp_path, f"process {server.pid}{of}")
+            assert ("ask `rag-bm25 serve` at 127.0.0.1:8765" in told) == ("elsewhere" not in of)
+            server.communicate(b"\n")
+        assert "close it there" in refusal(tmp_path, f"process {server.pid}")
 
     def test_releasing_leaves_no_owner(self, tmp_path: Path) -> None:
         lock = DatabaseLock(tmp_path / "rag.db")
