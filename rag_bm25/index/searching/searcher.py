@@ -23,6 +23,7 @@ from rag_bm25.index.searching.ranking import OVERFETCH, Candidates, find_candida
 from rag_bm25.index.searching.rescoring import search_rescored
 from rag_bm25.index.searching.rows import latest_rows, read_chunks, read_one
 from rag_bm25.index.searching.weigher import WeightedQuery
+from rag_bm25.query.conditions import CheckedChunk
 from rag_bm25.query.evidence import Evidence, FeedbackChunk
 from rag_bm25.query.explanation import ChunkFacts, QueryFacts
 from rag_bm25.query.feedback import RSJ
@@ -226,9 +227,12 @@ class Searcher:
         """Return which condition a chunk does not meet; "" if it meets all."""
         if conditions is None:
             return ""
+        return conditions.failure(CheckedChunk(row.vector, self._texts_of(row), self.analyzer))
+
+    def _texts_of(self, row: ChunkRow) -> list[str]:
+        """Return the text of a chunk and those of its fields, each item of a list by itself."""
         items = (field_items(row.metadata, name) for name in self._encoder.weighting.fields)
-        texts = [row.text, *chain.from_iterable(items)]
-        return conditions.failure(row.vector, texts, self.analyzer)
+        return [row.text, *chain.from_iterable(items)]
 
     # Highlights
 
