@@ -83,9 +83,13 @@ class TermLister:
         return self._look_up(list(dict.fromkeys(words)), self._weigher.context_of(counted))
 
     def beginning_with(self, prefix: str, k: int, counted: Scope) -> list[TermStatistics]:
-        """List the words with a prefix that most chunks have."""
-        words, context = self._weigher.expanders.look_up().beginning_with(prefix), self._weigher.context_of(counted)
-        return self._look_up(most_frequent(words, context.encoder.df_lookup(context.corpus), k), context)
+        """List the words with a prefix, and the term of the prefix as a word, that most chunks have."""
+        lookup, context = self._weigher.expanders.look_up(), self._weigher.context_of(counted)
+        own = AnalysedText.of_query(self._analyzer, prefix).words
+        words = chain(*map(lookup.beginning_with, (prefix, prefix.casefold())), own if len(own) == 1 else ())
+        return self._look_up(
+            most_frequent(list(dict.fromkeys(words)), context.encoder.df_lookup(context.corpus), k), context
+        )
 
     def of_chunk(self, id_: str, k: int, scope: Scope) -> list[ChunkTerm]:
         """List the words of a stored chunk that count most."""
