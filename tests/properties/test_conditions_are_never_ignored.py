@@ -129,3 +129,18 @@ def test_other_analyzers_drop_words_too(text: str, met: bool) -> None:
     index.add([f"fig {text}"])
     for query in (Query("fig", must=["An"]), Query("fig", phrases=["AN"])):
         assert bool(index.search(query)) == met
+
+
+@pytest.mark.parametrize(
+    ("condition", "reason"),
+    [
+        ({"must": ["😀"]}, "it lacks a sign of must '😀'"),
+        ({"must": ["法"]}, "it lacks a word of must '法'"),
+        ({"must_not": ["!"]}, "it has the signs of must_not '!'"),
+        ({"must_not": ["the"]}, "it has the words of must_not 'the'"),
+        ({"phrases": ["???"]}, "it lacks the phrase '???'"),
+    ],
+)
+def test_an_explanation_names_the_condition(condition: dict[str, list[str]], reason: str) -> None:
+    explained = stored([("the tax 税!", "")]).explain(Query("vitamin", **condition), "0")  # type: ignore[arg-type]
+    assert explained.reason == reason
