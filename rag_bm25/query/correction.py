@@ -15,8 +15,8 @@ from rag_bm25.query.spelling import HAN_RUN, LETTERS, Speller, most_frequent, pi
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-SHORTEST_KNOWN = 3
-"""Minimum length of a known term that a word is completed from."""
+SHORTEST_STEM = 3
+"""Minimum length of a stem that a word is completed from."""
 MAX_COMPLETED = 2
 """Number of terms whose forms are looked up for a beginning."""
 
@@ -51,16 +51,25 @@ class Corrector:
         terms = AnalysedText.of_query(self.speller.analyzer, word).words
         if len(terms) != 1 or not self.speller.fuzzy.edits(terms[0]) or self.speller.dfs(terms)[0]:
             return word
-        form = (self._complete(word.casefold()) if is_last else "") or self._respell(word.casefold(), terms[0])
+        form = self._likeliest_form(word.casefold(), terms[0], is_last=is_last)
         return _match_case(word, form) if form else word
 
-    def _complete(self, word: str) -> str:
-        """Return the likeliest form that begins with a word; its term may be longer or, as a stem, shorter."""
-        longer = filter(LETTERS.fullmatch, self.speller.lookup.beginning_with(word))
-        shorter = [word[:end] for end in range(len(word) - 1, SHORTEST_KNOWN - 1, -1)]
-        known = [term for term, df in zip(shorter, self.speller.dfs(shorter).tolist(), strict=True) if df]
-        terms = most_frequent([*longer, *known[:1]], self.speller.dfs, MAX_COMPLETED)
-        return next(filter(None, (self._nearest_form(term, word, beginning=word) for term in terms)), "")
+    def _likeliest_form(self, word: str, term: str, *, is_last: bool) -> str:
+        """Return the form of a longer term, of one with a near spelling or, if there is neither, of a stem."""
+        longer = list(filter(LETTERS.fullmatch, self.speller.lookup.beginning_with(word))) if is_last else []
+        stems = self._stems_of(word) if is_last else []
+        completed = self._complete(word, [*longer, *stems]) if longer else ""
+        return completed or self._respell(word, term) or self._complete(word, stems)
+
+    def _stems_of(self, word: str) -> list[str]:
+        """Return the longest known term that a word begins with: of ``runnin``, ``run``."""
+        shorter = [word[:end] for end in range(len(word) - 1, SHORTEST_STEM - 1, -1)]
+        return [term for term, df in zip(shorter, self.speller.dfs(shorter).tolist(), strict=True) if df][:1]
+
+    def _complete(self, word: str, terms: list[str]) -> str:
+        """Return the form of the most frequent term that has one with this beginning."""
+        frequent = most_frequent(terms, self.speller.dfs, MAX_COMPLETED)
+        return next(filter(None, (self._nearest_form(term, word, beginning=word) for term in frequent)), "")
 
     def _respell(self, word: str, term: str) -> str:
         """Return the form of the nearest term that is nearest to a word."""

@@ -97,6 +97,11 @@ def test_other_analyzers_have_suggestions_for_words_of_letters() -> None:
     assert made.correct("Milvsu of") == "Milvus of"
 
 
+def test_of_forms_that_are_as_near_the_most_frequent_one_is_suggested() -> None:
+    assert corrector(texts=["contract", "contracts", "contracts"]).correct("contracs") == "contracts"
+    assert corrector(texts=["contract", "contracts", "contract"]).correct("contracs") == "contract"
+
+
 def test_a_term_that_no_text_has_any_more_is_not_suggested() -> None:
     made = corrector()
     assert Corrector(made.speller, lambda _: []).correct("contarct labo") is None
