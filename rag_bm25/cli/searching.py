@@ -143,7 +143,7 @@ def explain(
 
 def terms(
     place: opt.IndexAddress,
-    prefix: Annotated[str, typer.Argument(metavar="PREFIX", help="Beginning of the terms, as they are stemmed.")] = "",
+    prefix: Annotated[str, typer.Argument(metavar="PREFIX", help="Beginning of the terms, or a word.")] = "",
     k: Annotated[
         int, typer.Option("-k", "--top-k", min=1, max=MAX_LISTED_TERMS, help="Maximum number of terms.")
     ] = 100,

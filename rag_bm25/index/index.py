@@ -951,14 +951,15 @@ class BM25Index:
         query : str
             Any text.
         fuzzy : Fuzzy, optional
-            How near spellings are found, by rapidfuzz. Only words that no chunk has are corrected.
+            How near spellings are found, by rapidfuzz. Only words that no chunk has are corrected or completed.
         namespace, statistics
             As for :meth:`search`.
 
         Returns
         -------
         str or None
-            The query with the likeliest term in place of each misspelt word; None if there is nothing to correct.
+            The query with the likeliest word in place of each misspelt one, as a text has it; None if there is nothing
+            to correct. If nothing follows the last word, it may not have been typed to its end, and is completed first.
 
         Raises
         ------
@@ -966,7 +967,7 @@ class BM25Index:
             If `query` is no str or too long; if rapidfuzz is not installed.
         """
         scope = Scope(namespaces=check_namespaces(namespace))
-        return self._weigher.correct(query, fuzzy, scope, check_options({"statistics": statistics}))
+        return self._searcher.correct(query, fuzzy, scope, check_options({"statistics": statistics}))
 
     def explain(
         self,
@@ -1179,7 +1180,8 @@ class BM25Index:
         Parameters
         ----------
         prefix : str
-            Only terms that begin with it, as the analyzer makes them: case-folded and stemmed.
+            Only terms that begin with it, as it is written or case-folded, and the term that the analyzer makes of it
+            as a word, which may begin otherwise: ``battery`` lists ``batteri``.
         k : int
             Maximum number of terms, in 1..1000000.
         namespace, filter

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from rag_bm25.analysis.normalization import normalize
 from rag_bm25.checks import as_str, check_int, is_number
 from rag_bm25.errors import InputError, short_repr
 
@@ -16,9 +17,10 @@ MAX_QUERY_PARTS = 16_384
 
 _BOOST = r"\^(?P<boost>\d+(?:\.\d+)?|\.\d+)(?![A-Za-z0-9_^]|\.\d)"
 _WORD = r"""(?<![^\s"“”])[^\s"“”*^]+"""
+_SIGNS = r"[!-/:-@\[-`{-~]+(?!\S)"  # an arrow or a face, and no condition
 _OPERATOR = re.compile(
     rf"""(?<!\S) (?P<sign>[+-])
-        (?: "(?P<signed_quoted>[^"]+)" | “(?P<signed_curled>[^“”]+)” | (?P<signed>[^\s"“”+\-][^\s"“”^]*) )
+        (?: "(?P<signed_quoted>[^"]+)" | “(?P<signed_curled>[^“”]+)” | (?P<signed>(?!{_SIGNS})[^\s"“”+\-][^\s"“”^]*) )
         (?: {_BOOST.replace("boost", "signed_boost")} )?
     | (?<![A-Za-z0-9\\]) (?: "(?P<quoted>[^"]+)" | “(?P<curled>[^“”]+)” ) (?: {_BOOST} )?
     | (?P<prefix>{_WORD}) \* (?: {_BOOST.replace("boost", "prefix_boost")} | (?=\s|$) )
@@ -68,7 +70,9 @@ class Query:
 
     A plain str is always text: ``2^10`` searches for 2 and for 10. Boosts, prefixes and conditions need this class;
     :meth:`parse` reads them from a text. Conditions select hits and do not change their scores. Stop words, and
-    whatever else the analyzer drops, are no condition in `must` and `must_not`.
+    whatever else the analyzer drops, are no condition beside other words in `must` and `must_not`. Where a text has
+    nothing else, stop words are compared as the other words of phrases are, and signs such as 😀 as they are written.
+    A word of one ideograph, kana or syllable of hangul is found within longer words, too.
 
     Parameters
     ----------
@@ -96,8 +100,8 @@ class Query:
     Raises
     ------
     InputError
-        The text has another type, a condition is not a sequence of str or blank, or all of it has more than 65,535
-        characters.
+        The text has another type, a condition is not a sequence of str or a text of it is blank, or all of it has more
+        than 65,535 characters.
 
     Examples
     --------
@@ -174,8 +178,8 @@ class Query:
         while ``-"several words"`` leaves out chunks with all of them.
 
         A boost applies to everything since the last white space. To boost a part of a Chinese sentence, put that part
-        into quotes: ``解除"合同"^2``. Signs without a meaning, as in ``x^``, ``^2``, ``C*D``, ``a-b`` or ``--all``,
-        are text, and so is a sign after a backslash: ``\-5``, ``\"quoted"``.
+        into quotes: ``解除"合同"^2``. Signs without a meaning, as in ``x^``, ``^2``, ``C*D``, ``a-b``, ``--all`` or
+        ``->``, are text, and so is a sign after a backslash: ``\-5``, ``\"quoted"``.
 
         Parameters
         ----------
@@ -196,7 +200,7 @@ class Query:
         while match := _OPERATOR.search(text, int(is_rest and text[:1] in "+-")):
             parts += _plain_part(text[: match.start()])
             part, condition = _operator_part(match)
-            if condition is not None and part.text.strip():
+            if condition is not None and not _is_blank(part.text):
                 conditions[condition].append(part.text)
             if condition != "must_not":
                 parts.append(part)
@@ -290,6 +294,11 @@ def _to_parts(text: object) -> tuple[QueryPart, ...]:
     return text
 
 
+def _is_blank(text: str) -> bool:
+    """Return whether a text has only blanks and characters that are not seen."""
+    return not normalize(text).strip()
+
+
 def _check_condition(name: str, texts: object) -> tuple[str, ...]:
     if texts == ():
         return ()
@@ -297,6 +306,6 @@ def _check_condition(name: str, texts: object) -> tuple[str, ...]:
         hint = f"; for a single one, pass a list: [{short_repr(texts)}]" if isinstance(texts, str) else ""
         raise InputError(f"{name} must be a sequence of str, got {short_repr(texts)}{hint}")
     for at, text in enumerate(texts):
-        if not isinstance(text, str) or not text.strip():
+        if not isinstance(text, str) or _is_blank(text):
             raise InputError(f"{name}[{at}] must be a str that is not blank, got {short_repr(text)}")
     return tuple(map(as_str, texts))

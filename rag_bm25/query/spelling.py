@@ -1,4 +1,4 @@
-"""Near spellings of the words of a query, from the vocabulary, and corrected queries."""
+"""Near spellings of the words of a query, from the vocabulary."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias, TypeVar
 
 import numpy as np
 
-from rag_bm25.analysis.text import AnalysedText
 from rag_bm25.budget import check_budget
 from rag_bm25.definitions import Between, check_fields
 
@@ -29,8 +28,8 @@ MAX_TERMS = 1024
 MAX_LOOKUPS = 64  # of one query in the vocabulary, since they take time; a query of more is a document
 
 _HAN = "\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-_HAN_RUN = re.compile(f"[{_HAN}]+")
-_LETTERS = re.compile(rf"[^\W\d_{_HAN}]+")
+HAN_RUN = re.compile(f"[{_HAN}]+")
+LETTERS = re.compile(rf"[^\W\d_{_HAN}]+")
 _NUMERALS = frozenset("〇零一二三四五六七八九十百千万亿两")
 _SHORTEST, _LONGEST = 3, 8  # characters of a Chinese word; of two, one right one says too little
 _FEWEST_SINGLES = 2
@@ -94,7 +93,7 @@ class Fuzzy:
         int
             0 for a term that has other characters than letters.
         """
-        if not _LETTERS.fullmatch(word):
+        if not LETTERS.fullmatch(word):
             return 0
         return min(len(word) // 3, 2) if self.max_edits == "auto" else self.max_edits
 
@@ -123,16 +122,10 @@ class Speller:
     def respell(self, text: str, words: Sequence[str]) -> list[Respelling]:
         """Find near spellings of the misspelt words of a text; `words` are its distinct words."""
         runs: Iterable[list[str]] = getattr(self.analyzer, "chinese_words", lambda _: ())(text)
-        found = [self._respell_word(word) for word in self._within_limit(self._misspelt(words))]
-        pieces = (piece for run in runs for piece in _pieces(run))
-        found += [self._respell_piece(piece) for piece in self._within_limit(pieces)]
+        found = [self.respell_word(word) for word in self.within_limit(self._misspelt(words))]
+        pieces = (piece for run in runs for piece in pieces_of(run))
+        found += [self.respell_piece(piece) for piece in self.within_limit(pieces)]
         return [respelling for respelling in found if respelling.terms]
-
-    def correct(self, text: str) -> str | None:
-        """Put the likeliest term in the place of each misspelt word; return None if no word is misspelt."""
-        corrected = _HAN_RUN.sub(lambda run: self._correct_run(run[0]), text)
-        corrected = _LETTERS.sub(lambda word: self._correct_word(word[0]), corrected)
-        return corrected if corrected != text else None
 
     def _misspelt(self, words: Sequence[str]) -> Iterator[str]:
         """Yield the words that may be misspelt."""
@@ -140,13 +133,13 @@ class Speller:
             if self.fuzzy.edits(word) and (df == 0 or self.fuzzy.terms == "all"):
                 yield word
 
-    def _within_limit(self, asked: Iterable[_T]) -> Iterator[_T]:
+    def within_limit(self, asked: Iterable[_T]) -> Iterator[_T]:
         """Yield items while there are lookups left."""
         for one, _ in zip(asked, self._lookups, strict=False):
             check_budget()
             yield one
 
-    def _respell_word(self, word: str) -> Respelling:
+    def respell_word(self, word: str) -> Respelling:
         """Find near spellings of a word of letters, the nearest first."""
         edits = self.lookup.within(word, self.fuzzy.edits(word), self.fuzzy.prefix_length)
         frequent = most_frequent(list(edits), self.dfs, len(edits))
@@ -154,7 +147,7 @@ class Speller:
         similar = ((term, 1 - edits[term] / max(len(word), len(term))) for term in nearest)
         return Respelling(word, (word,), tuple(similar))
 
-    def _respell_piece(self, words: Sequence[str]) -> Respelling:
+    def respell_piece(self, words: Sequence[str]) -> Respelling:
         """Find Chinese terms that differ in one of the characters that stand alone."""
         written = "".join(words)
         alone = _places_alone(words)
@@ -162,31 +155,8 @@ class Speller:
         terms = most_frequent(near, self.dfs, self.fuzzy.max_terms) if near and not self.dfs([written])[0] else []
         return Respelling(written, tuple(words), tuple((term, 1 - 1 / len(written)) for term in terms))
 
-    def _correct_run(self, run: str) -> str:
-        """Correct a run of Chinese: the longest pieces first, and none twice."""
-        analyze: Callable[[str], list[list[str]]] = getattr(self.analyzer, "chinese_words", lambda _: [])
-        found = [self._respell_piece(piece) for words in analyze(run) for piece in self._within_limit(_pieces(words))]
-        for respelling in sorted(found, key=lambda found: -len(found.written)):
-            if respelling.terms:
-                run = run.replace(respelling.written, respelling.terms[0][0])
-        return run
 
-    def _correct_word(self, word: str) -> str:
-        """Correct a word of letters that is one unknown term, in its own letter case."""
-        tokens = AnalysedText.of_query(self.analyzer, word).words
-        if len(tokens) != 1 or not self.fuzzy.edits(tokens[0]) or self.dfs(tokens)[0]:
-            return word
-        terms = next((self._respell_word(token).terms for token in self._within_limit(tokens)), ())
-        return _match_case(word, self._unstem(word, tokens[0], terms[0][0])) if terms else word
-
-    def _unstem(self, word: str, token: str, term: str) -> str:
-        """Give a term the ending that stemming cut off the word, if the result becomes the same term."""
-        folded = word.casefold()
-        spelt = term + folded.removeprefix(token) if folded.startswith(token) else re.sub("i$", "y", term)
-        return spelt if term in AnalysedText.of_query(self.analyzer, spelt).words else term
-
-
-def _pieces(words: Sequence[str]) -> Iterator[Sequence[str]]:
+def pieces_of(words: Sequence[str]) -> Iterator[Sequence[str]]:
     """Yield the neighbouring words that may be one misspelt word: two of them at least are single characters."""
     for start in range(len(words)):
         length = 0
@@ -209,9 +179,3 @@ def _differ_at(written: str, term: str) -> int | None:
     """Return the first place in which two texts of one length differ, None if the term has a numeral there."""
     at = next(place for place, (one, other) in enumerate(zip(written, term, strict=True)) if one != other)
     return None if term[at] in _NUMERALS else at
-
-
-def _match_case(word: str, spelt: str) -> str:
-    if word.isupper():
-        return spelt.upper()
-    return spelt[0].upper() + spelt[1:] if word[0].isupper() else spelt

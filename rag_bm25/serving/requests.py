@@ -228,7 +228,7 @@ class TopTerms(ScopeFields):
     Parameters
     ----------
     prefix : str
-        Only terms that begin with it, as they are stemmed.
+        Only terms that begin with it, and the one that it has as a word: battery lists batteri.
     k : int
         Maximum number of terms.
     """

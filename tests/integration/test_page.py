@@ -125,6 +125,15 @@ def visit(browser: Any, url: str) -> Iterator[Any]:
         assert one.faults == []
 
 
+def test_a_word_that_is_being_typed_is_completed_if_nothing_has_it(visit: Any) -> None:
+    page = visit().search("Shor")
+    assert page.locator(".hit mark").all_inner_texts() == ["Shorter"]
+    assert page.inner_text(".told").endswith("completed to: Shorter")
+    assert page.input_value("#query") == "Shor"
+    page.click("text=Why this score")
+    assert page.locator(".explanation th[scope=row]").first.inner_text() == "shorter"
+
+
 def test_hits_come_while_one_types_grouped_by_document_and_marked(visit: Any) -> None:
     page = visit().page
     page.wait_for_selector("#query")
@@ -137,6 +146,7 @@ def test_hits_come_while_one_types_grouped_by_document_and_marked(visit: Any) ->
     page.reload()
     page.wait_for_selector(".hit")
     assert page.input_value("#query") == "notice period", "the address can be shared"
+    assert "completed" not in page.inner_text(".told")
     page.uncheck("#group")
     page.wait_for_function("() => location.hash.includes('group=0')")
 

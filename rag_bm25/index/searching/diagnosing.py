@@ -151,7 +151,7 @@ class Diagnoser:
     def _unknown_words(self) -> Reason:
         text, scope, suggestion = str(self.asked.query), Scope(None, self.asked.namespaces), None
         with suppress(MissingExtraError):
-            suggestion = self.searcher.weigher.correct(text, None, scope, {})
+            suggestion = self.searcher.correct(text, None, scope, {})
         hint = f"; did you mean {suggestion!r}?" if suggestion else ""
         message = f"no chunk{self._of_places} has a word of the query{hint}"
         return Reason("unknown_words", message, {"suggestion": suggestion})

@@ -15,7 +15,7 @@ from rag_bm25.budget import check_budget
 from rag_bm25.documents.checks import check_sequence
 from rag_bm25.documents.chunks import Hit
 from rag_bm25.documents.encoder import FieldCounts
-from rag_bm25.errors import ChunkNotFoundError, ParameterError
+from rag_bm25.errors import ChunkNotFoundError, InputError, ParameterError, short_repr
 from rag_bm25.hits.highlights import Highlighting
 from rag_bm25.hits.options import Effect, options_that, refuse
 from rag_bm25.index.searching.highlighting import highlight_hits, make_highlighter
@@ -23,6 +23,8 @@ from rag_bm25.index.searching.ranking import OVERFETCH, Candidates, find_candida
 from rag_bm25.index.searching.rescoring import search_rescored
 from rag_bm25.index.searching.rows import latest_rows, read_chunks, read_one
 from rag_bm25.index.searching.weigher import WeightedQuery
+from rag_bm25.query.conditions import CheckedChunk
+from rag_bm25.query.correction import Corrector
 from rag_bm25.query.evidence import Evidence, FeedbackChunk
 from rag_bm25.query.explanation import ChunkFacts, QueryFacts
 from rag_bm25.query.feedback import RSJ
@@ -31,6 +33,7 @@ from rag_bm25.query.min_should_match import required_words
 from rag_bm25.query.query import Query
 from rag_bm25.query.scores import ScoreExplanation, explain_score, with_factors
 from rag_bm25.query.similar import weigh_terms_of
+from rag_bm25.query.spelling import Fuzzy, Speller
 from rag_bm25.query.stop_words import stop_words_in
 from rag_bm25.store.rows import MAX_K, Match, Scope, SearchArm, rank_of
 from rag_bm25.store.storage import FP16_TOLERANCE
@@ -58,6 +61,7 @@ if TYPE_CHECKING:
 
 H = TypeVar("H", bound=Hit)
 
+CHUNKS_WITH_TERM = 10  # whose texts are read for the forms of a term
 SPARE_ROWS = 16  # asked for beyond df: two rows of a chunk while it is updated, and chunks added meanwhile
 
 
@@ -226,9 +230,32 @@ class Searcher:
         """Return which condition a chunk does not meet; "" if it meets all."""
         if conditions is None:
             return ""
+        return conditions.failure(CheckedChunk(row.vector, self._texts_of(row), self.analyzer))
+
+    def _texts_of(self, row: ChunkRow) -> list[str]:
+        """Return the text of a chunk and those of its fields, each item of a list by itself."""
         items = (field_items(row.metadata, name) for name in self._encoder.weighting.fields)
-        texts = [row.text, *chain.from_iterable(items)]
-        return conditions.failure(row.vector, texts, self.analyzer)
+        return [row.text, *chain.from_iterable(items)]
+
+    # Other spellings
+
+    def correct(self, query: str, fuzzy: Fuzzy | None, scope: Scope, options: SearchOptions) -> str | None:
+        """Correct the misspelt words of a query by the vocabulary; None if there is nothing to correct."""
+        if not isinstance(query, str):
+            raise InputError(f"a query must be a str, got {type(query).__name__}")
+        if not isinstance(fuzzy, Fuzzy | None):
+            raise ParameterError(f"fuzzy must be a Fuzzy or None, got {short_repr(fuzzy)}")
+        text, context = str(Query.of(query)), self.weigher.context_for(scope, options)
+        dfs, lookup = context.encoder.df_lookup(context.corpus), self.weigher.expanders.look_up()
+        speller = Speller(fuzzy or Fuzzy(), self.analyzer, lookup, dfs)
+        return Corrector(speller, partial(self._texts_with, context)).correct(text)
+
+    def _texts_with(self, context: QueryContext, term: str) -> list[str]:
+        """Return the texts of the chunks in which a term weighs most."""
+        check_budget()
+        vector = SparseVector.from_dict({context.encoder.ids[term]: 1.0})
+        arm = SearchArm(CHUNKS_WITH_TERM, self.stored_scope(context.counted))
+        return [text for match in self._store.search([vector], arm)[0] for text in self._texts_of(match.row)]
 
     # Highlights
 

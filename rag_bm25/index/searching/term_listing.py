@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from rag_bm25.analysis.contract import MissingAnalyzer
 from rag_bm25.analysis.text import AnalysedText
 from rag_bm25.index.searching.rows import read_one
 from rag_bm25.query.spelling import most_frequent
@@ -83,9 +84,18 @@ class TermLister:
         return self._look_up(list(dict.fromkeys(words)), self._weigher.context_of(counted))
 
     def beginning_with(self, prefix: str, k: int, counted: Scope) -> list[TermStatistics]:
-        """List the words with a prefix that most chunks have."""
-        words, context = self._weigher.expanders.look_up().beginning_with(prefix), self._weigher.context_of(counted)
-        return self._look_up(most_frequent(words, context.encoder.df_lookup(context.corpus), k), context)
+        """List the words with a prefix, and the term of the prefix as a word, that most chunks have."""
+        lookup, context = self._weigher.expanders.look_up(), self._weigher.context_of(counted)
+        words = chain(*map(lookup.beginning_with, (prefix, prefix.casefold())), self._term_of(prefix))
+        return self._look_up(
+            most_frequent(list(dict.fromkeys(words)), context.encoder.df_lookup(context.corpus), k), context
+        )
+
+    def _term_of(self, prefix: str) -> tuple[str, ...]:
+        """Return the term of a prefix that is one word; none if the analyzer is not given."""
+        is_missing = isinstance(self._analyzer, MissingAnalyzer)
+        words = () if is_missing else AnalysedText.of_query(self._analyzer, prefix).words
+        return words if len(words) == 1 else ()
 
     def of_chunk(self, id_: str, k: int, scope: Scope) -> list[ChunkTerm]:
         """List the words of a stored chunk that count most."""

@@ -5,15 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from rag_bm25.errors import InputError, ParameterError, short_repr
 from rag_bm25.index.searching.memo import QueryMemo
 from rag_bm25.index.searching.part_statistics import count_part
 from rag_bm25.query.conditions import Conditions
 from rag_bm25.query.encoder import QueryEncoder
 from rag_bm25.query.expanders import Expanders
 from rag_bm25.query.options import statistics_filter
-from rag_bm25.query.query import Query
-from rag_bm25.query.spelling import Fuzzy, Speller
 from rag_bm25.store.rows import Scope
 
 if TYPE_CHECKING:
@@ -22,6 +19,7 @@ if TYPE_CHECKING:
     from rag_bm25.analysis import TextAnalyzer
     from rag_bm25.hits.options import SearchOptions
     from rag_bm25.index.live_statistics import LiveStatistics
+    from rag_bm25.query.query import Query
     from rag_bm25.query.terms import QueryTerms
     from rag_bm25.statistics.corpus import CorpusCounts
     from rag_bm25.statistics.view import StatisticsView
@@ -83,17 +81,6 @@ class QueryWeigher:
         if context.encoder.expander is not self.expanders.plain or len(str(query)) > MAX_KEPT:
             return self._weigh_anew(context, query)
         return self._memo.get((query, context.encoder), context.view, lambda: self._weigh_anew(context, query))
-
-    def correct(self, query: str, fuzzy: Fuzzy | None, scope: Scope, options: SearchOptions) -> str | None:
-        """Correct the misspelt words of a query by the vocabulary; None if there is nothing to correct."""
-        if not isinstance(query, str):
-            raise InputError(f"a query must be a str, got {type(query).__name__}")
-        if not isinstance(fuzzy, Fuzzy | None):
-            raise ParameterError(f"fuzzy must be a Fuzzy or None, got {short_repr(fuzzy)}")
-        text = str(Query.of(query))
-        context = self.context_for(scope, options)
-        dfs = context.encoder.df_lookup(context.corpus)
-        return Speller(fuzzy or Fuzzy(), self._analyzer, self.expanders.look_up(), dfs).correct(text)
 
     def _context(self, counted: Scope, options: SearchOptions, *, completing: bool) -> QueryContext:
         view, asked = self._live.current(counted.namespaces), options.get("weighting")

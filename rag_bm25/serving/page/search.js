@@ -38,11 +38,17 @@ export function showSearch(main, { names, report }) {
     const grouped = state.group === "1" ? { group: { key: "source", size: HITS_OF_A_DOCUMENT } } : {};
     const began = performance.now();
     try {
-      const found = await ask("search", { ...asked, ...grouped, highlight: true, max_text: SHOWN }, signal);
+      const find = () => ask("search", { ...asked, ...grouped, highlight: true, max_text: SHOWN }, signal);
+      let found = await find();
+      const completed = found.suggestion?.startsWith(asked.query) ? t("completed", { text: found.suggestion }) : "";
+      if (completed) {
+        asked.query = found.suggestion;
+        found = await find();
+      }
       const taken = performance.now() - began;
       report();
       const shown = found.hits.length ? groups(found.hits, asked) : [await nothing(asked, signal)];
-      told.textContent = `${count(found.hits.length)} · ${t("time", { ms: Math.round(taken) })}`;
+      told.textContent = [count(found.hits.length), t("time", { ms: Math.round(taken) }), completed].filter(Boolean).join(" · ");
       results.replaceChildren(...shown, missing(asked));
       results.dataset.milliseconds = taken.toFixed(1);
       results.dataset.query = state.q;

@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from support.memory_store import MemoryStore
 
-from rag_bm25 import BM25Index, Fuzzy, ParameterError, Query, QueryExpansion, QueryWeighting, Synonyms
+from rag_bm25 import (
+    BM25Index,
+    Chunk,
+    Fuzzy,
+    IndexConfig,
+    ParameterError,
+    Query,
+    QueryExpansion,
+    QueryWeighting,
+    Synonyms,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from support.memory_store import MemoryStore
-
+DEMO = Path(__file__).parents[3] / "scripts" / "demo" / "documents"
 SYNONYMS = QueryExpansion(Synonyms.of({"fruit": {"apple": 1.0}}))
 FUZZY = QueryExpansion(fuzzy=Fuzzy())
 
@@ -20,6 +32,14 @@ FUZZY = QueryExpansion(fuzzy=Fuzzy())
 @pytest.fixture
 def filled(index: BM25Index) -> BM25Index:
     index.add(["apple banana", "apple cherry", "apple", "fig grape", "contract"], ids=list("12345"))
+    return index
+
+
+@pytest.fixture
+def analyzed() -> BM25Index:
+    """An index with the default analyzer."""
+    index = BM25Index.from_store(MemoryStore(), config=IndexConfig(chunk_size=20))
+    index.add(["Batteries: battle", "the battery of a runner", "runs", "full text", "税"])
     return index
 
 
@@ -140,3 +160,33 @@ def test_explain_names_synonyms_with_their_factors(filled: BM25Index) -> None:
         "      0.388804 = share, so that 'fig' weighs as 'apple': 0.538997 / 1.38629",
         "      1 = qtf, occurrences in the query",
     ]
+
+
+@pytest.mark.parametrize(
+    ("prefix", "listed"),
+    [
+        ("batt", {"batteri", "battl"}),
+        ("Batter", {"batteri"}),
+        ("battery", {"batteri"}),
+        ("BATTERIES", {"batteri"}),
+        ("runn", {"runner"}),
+        ("running", {"run"}),
+        ("full-text", set()),
+        ("稅", {"税"}),
+    ],
+)
+def test_terms_begin_with_a_prefix_or_are_that_of_the_word(analyzed: BM25Index, prefix: str, listed: set[str]) -> None:
+    assert {term.term for term in analyzed.terms(prefix=prefix)} == listed
+
+
+def test_suggestions_are_words_of_real_texts(analyzed: BM25Index) -> None:
+    """One letter less in each tenth word of the demo's texts, English and Chinese."""
+    pytest.importorskip("rapidfuzz")
+    texts = [path.read_text(encoding="utf-8") for path in sorted(DEMO.iterdir())]
+    analyzed.add_stream(Chunk(f"d{at}", text[:20_000]) for at, text in enumerate(texts))
+    written = "\n".join(texts).casefold()
+    words = sorted(set(re.findall(r"[a-z]{5,}|[\u4e00-\u9fff]{4}", written)))[::10]
+    suggested = {word: analyzed.suggest(word[:2] + word[3:]) for word in words}
+    found = [each for each in suggested.values() if each is not None]
+    assert len(found) > 100
+    assert [each for each in found if each.casefold() not in written] == []

@@ -37,7 +37,7 @@ def test_operators(text: str, expected: list[tuple[str, float, bool]]) -> None:
     "text",
     [
         *("x^", "^2", "a^-1", "x^2y", "x^2_", "a^2^3", "a ^2 b", "C*D", "a*b*", "*", "* *^2"),
-        *('"open^', "--all", "a-b +", "- a", "x+y", 'C"a"', "1.5^2.5.1", "合同", "a\nb"),
+        *('"open^', "--all", "a -> b :-) -( +?", "a-b +", "- a", "x+y", 'C"a"', "1.5^2.5.1", "合同", "a\nb"),
     ],
 )
 def test_signs_without_a_meaning_are_text(text: str) -> None:
@@ -53,7 +53,8 @@ def test_signs_without_a_meaning_are_text(text: str) -> None:
         ('-"a b" +"c d" +lab^3', Query("a", ["lab"], ["a b"], ["c d"])),
         ('"a b"^2 x^2-y "c"-d', Query("a", phrases=["c"])),
         ('\\-5 \\+a \\"quoted words"', Query("a")),
-        ('" " x', Query("a")),
+        ('" " x "\u200b" -\u200b', Query("a")),
+        ('+A -not -😀 "???"', Query("a", ["A"], ["not", "😀"], ["???"])),
     ],
 )
 def test_signs_at_the_beginning_of_a_word_are_conditions(text: str, expected: Query) -> None:

@@ -111,6 +111,7 @@ def test_nothing_found_suggests_another_spelling(asker: Any) -> None:
     assert asker.post(f"{API}/search", query="probetion").json() == {"hits": [], "count": 0, "suggestion": "probation"}
     assert asker.get(f"{API}/suggest", query="probetion").json() == {"suggestion": "probation"}
     assert asker.get(f"{API}/suggest", query="probation").json() == {"suggestion": None}
+    assert asker.get(f"{API}/suggest", query="the prob").json() == {"suggestion": "the probation"}
 
 
 def test_explain_is_that_of_the_index(asker: Any, index: BM25Index) -> None:
@@ -159,6 +160,7 @@ def test_statistics_are_those_of_the_index(asker: Any, index: BM25Index) -> None
     assert term["idf"] == index.term_statistics("notice")[0].idf
     top = asker.get(f"{API}/statistics/top-terms", prefix="noti", k=5).json()["terms"]
     assert [term["term"] for term in top] == ["notic"]
+    assert asker.get(f"{API}/statistics/top-terms", prefix="notices").json()["terms"] == top
 
 
 def test_lengths_are_counted_and_counted_again_after_a_write(asker: Any, index: BM25Index) -> None:

@@ -97,6 +97,7 @@ ZERO, LAW = ValueBoost("kind", {"memo": 0}), {"kind": "law"}
         ),
         (Query("contract", must=["labratory"]), {}, "must", "without must ['labratory'], the search has hits"),
         (Query("contract", must=["证明"]), {}, "must", "without must ['证明'], the search has hits"),
+        (Query("contract", must=["😀"]), {}, "must", "without must ['😀'], the search has hits"),
         (Query.parse("+contract +证明"), {}, "must", "without must ['contract', '证明'], the search has hits"),
         (
             Query("contract", must_not=["contracts"]),

@@ -1,0 +1,113 @@
+"""Corrected queries: "did you mean ...?", in words that the texts have."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rag_bm25.analysis.places import locate_terms
+from rag_bm25.analysis.text import AnalysedText
+from rag_bm25.analysis.words import MAX_TOKEN_LENGTH
+from rag_bm25.query.lookup import TermLookup
+from rag_bm25.query.spelling import HAN_RUN, LETTERS, Speller, most_frequent, pieces_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SHORTEST_STEM = 3
+"""Minimum length of a stem that a word is completed from."""
+MAX_COMPLETED = 2
+"""Number of terms whose forms are looked up for a beginning."""
+
+
+@dataclass(frozen=True)
+class Corrector:
+    """Correct the misspelt words of a query, and complete the last one, which may not have been typed to its end."""
+
+    speller: Speller
+    texts_with: Callable[[str], list[str]]  # returns texts of some chunks with a term
+
+    def correct(self, text: str) -> str | None:
+        """Put the likeliest word in the place of each one that no chunk has; return None if nothing changes."""
+        spelt = HAN_RUN.sub(lambda run: self._correct_run(run[0]), text)
+        corrected = LETTERS.sub(lambda word: self._correct_word(word[0], is_last=word.end() == len(spelt)), spelt)
+        return corrected if corrected != text else None
+
+    def _correct_run(self, run: str) -> str:
+        """Correct a run of Chinese: the longest pieces first, and none twice."""
+        speller = self.speller
+        runs: list[list[str]] = getattr(speller.analyzer, "chinese_words", lambda _: [])(run)
+        pieces = (piece for words in runs for piece in pieces_of(words))
+        found = [speller.respell_piece(piece) for piece in speller.within_limit(pieces)]
+        for respelling in sorted(found, key=lambda found: -len(found.written)):
+            if respelling.written in run and respelling.terms:
+                form = self._nearest_form(respelling.terms[0][0], respelling.written)
+                run = run.replace(respelling.written, form or respelling.written)
+        return run
+
+    def _correct_word(self, word: str, *, is_last: bool) -> str:
+        """Complete or correct a word of letters that is one unknown term, in its own letter case."""
+        terms = AnalysedText.of_query(self.speller.analyzer, word).words
+        if len(terms) != 1 or not self.speller.fuzzy.edits(terms[0]) or self.speller.dfs(terms)[0]:
+            return word
+        form = self._likeliest_form(word.casefold(), terms[0], is_last=is_last)
+        return _match_case(word, form) if form else word
+
+    def _likeliest_form(self, word: str, term: str, *, is_last: bool) -> str:
+        """Return the form of a longer term, of one with a near spelling or, if there is neither, of a stem."""
+        longer = list(filter(LETTERS.fullmatch, self.speller.lookup.beginning_with(word))) if is_last else []
+        stems = self._stems_of(word) if is_last else []
+        completed = self._complete(word, [*longer, *stems]) if longer else ""
+        return completed or self._respell(word, term) or self._complete(word, stems)
+
+    def _stems_of(self, word: str) -> list[str]:
+        """Return the longest known term that a word begins with: of ``runnin``, ``run``."""
+        shorter = [word[:end] for end in range(len(word) - 1, SHORTEST_STEM - 1, -1)]
+        return [term for term, df in zip(shorter, self.speller.dfs(shorter).tolist(), strict=True) if df][:1]
+
+    def _complete(self, word: str, terms: list[str]) -> str:
+        """Return the form of the most frequent term that has one with this beginning."""
+        frequent = most_frequent(terms, self.speller.dfs, MAX_COMPLETED)
+        return next(filter(None, (self._nearest_form(term, word, beginning=word) for term in frequent)), "")
+
+    def _respell(self, word: str, term: str) -> str:
+        """Return the form of the nearest term that is nearest to a word."""
+        for asked in self.speller.within_limit([term]):
+            for near, _ in self.speller.respell_word(asked).terms[:1]:
+                return self._nearest_form(near, word)
+        return ""
+
+    def _nearest_form(self, term: str, word: str, beginning: str = "") -> str:
+        """Return the form of a term with the fewest edits, and of these the most frequent one; "" if there is none."""
+        forms = self._forms_of(term)
+        lookup = TermLookup().plus([form for form in forms if form.casefold().startswith(beginning)])
+        edits = lookup.within(word, MAX_TOKEN_LENGTH, 0)
+        return min(edits, key=lambda form: (edits[form], -forms[form], form), default="")
+
+    def _forms_of(self, term: str) -> Counter[str]:
+        """Count how texts write a term: a term is a stem."""
+        forms: Counter[str] = Counter()
+        for part, count in Counter(self._parts_with(term)).items():
+            for _, start, end in locate_terms(self.speller.analyzer, {term}, part):
+                forms[self._in_small_letters(part[start:end], term)] += count
+        return forms
+
+    def _parts_with(self, term: str) -> list[str]:
+        """Return the parts of texts that may have a term; to analyse all words would take longer than the search."""
+        texts = self.texts_with(term)
+        if not LETTERS.fullmatch(term):
+            return texts
+        initial = term[0].casefold()
+        return [word for text in texts for word in LETTERS.findall(text) if word[0].casefold().startswith(initial)]
+
+    def _in_small_letters(self, form: str, term: str) -> str:
+        """Return a form in small letters, unless it is another term, or none, in these: IT."""
+        small = form.lower()
+        return small if term in AnalysedText.of_query(self.speller.analyzer, small).words else form
+
+
+def _match_case(word: str, spelt: str) -> str:
+    if word.isupper():
+        return spelt.upper()
+    return spelt[0].upper() + spelt[1:] if word[0].isupper() else spelt
