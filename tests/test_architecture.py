@@ -27,7 +27,7 @@ ROOMS = {
     "query": "vectors analysis weighting store documents statistics",
     "hits": "vectors analysis weighting store documents statistics query",
     "index": "vectors analysis weighting store documents statistics query hits",
-    "ingestion": "vectors weighting store documents statistics index",
+    "ingestion": "_version vectors weighting store documents statistics index",
     "adapters": "vectors analysis weighting store documents statistics query index",
     "langchain": "vectors analysis weighting store documents query hits index ingestion",
     "llama_index": "documents query hits index",

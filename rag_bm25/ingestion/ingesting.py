@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
 from rag_bm25.checks import check_parameter, comparable
+from rag_bm25.documents.chunks import AddReport
 from rag_bm25.errors import InputError, StoreError
 from rag_bm25.events import report_progress
 from rag_bm25.index.arguments import list_first
@@ -19,6 +20,7 @@ from rag_bm25.ingestion.reading import DEFAULT_OPTIONS, ReadOptions
 from rag_bm25.ingestion.source_names import SourceNames
 from rag_bm25.ingestion.source_roots import read_source_roots, set_source_roots
 from rag_bm25.ingestion.splitting import splitter
+from rag_bm25.ingestion.unchanged import IngestedFiles, shape_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -163,25 +165,28 @@ def ingest(
     def make_checker() -> FileChecker:
         return FileChecker(split, index.config.fields, Owners(look_up, names, files), options)
 
+    coverage = Coverage.of(found, files, names)
+    earlier = IngestedFiles(index, coverage, files, namespace, shape_of(index, split, options))
+    unread = [file for file in files if file.source not in earlier.num_chunks]
+    unchanged = AddReport(unchanged=sum(earlier.num_chunks.values()))
+    skipped = found.size - sum(file.size for file in unread)
     if strict:
-        _require_valid(found, files, make_checker())
+        _require_valid(found, unread, make_checker())
     checker = make_checker()
+    checker.read.update(earlier.num_chunks)
 
     def report(chunks: Progress) -> None:
-        report_progress(progress, "bytes", checker.bytes_until(chunks.done), found.size)
-        report_progress(progress, "chunks", chunks.done)
+        report_progress(progress, "bytes", skipped + checker.bytes_until(chunks.done), found.size)
+        report_progress(progress, "chunks", unchanged.total + chunks.done)
 
-    written = index.add_stream(
-        checker.chunks(files), embeddings=embed, namespace=namespace, workers=workers, progress=report
-    )
+    written = unchanged + earlier.add(checker.chunks(unread), embed, report, workers)
     report_progress(progress, "bytes", found.size, found.size)
     report_progress(progress, "chunks", written.total)
-    obsolete = ObsoleteChunks()
-    if not is_empty:
-        obsolete = ObsoleteChunks.find(index, Coverage.of(found, files, names), namespace, checker)
+    obsolete = ObsoleteChunks.find(earlier.not_given(checker.owners.given), coverage, checker)
     pruned, refused = choose_pruned(found, names, obsolete.stale, max_delete, namespace) if prune else ([], {})
     unwanted = [*obsolete.removed, *pruned]
     deleted = index.delete(unwanted, namespace=namespace) if unwanted else 0
+    earlier.remember(checker)
     return IngestReport(
         files=len(checker.read),
         chunks=written.total,
@@ -196,7 +201,7 @@ def ingest(
             *checker.owners.notes(),
             *_gone_notes(index, names, namespace),
             *_encoding_notes(checker.encodings, options.encoding),
-            *_empty_notes(checker),
+            *_empty_notes(checker, earlier.num_chunks),
         ],
         rejected=checker.rejected,
         reasons=checker.reasons,
@@ -230,9 +235,10 @@ def _require_valid(found: Found, files: Sequence[SourceFile], checker: FileCheck
         raise InputError(msg)
 
 
-def _empty_notes(checker: FileChecker) -> list[str]:
-    """Name files without text."""
-    empty = sorted(checker.read - set(checker.owners.given.values()) - checker.rejected.keys())
+def _empty_notes(checker: FileChecker, unchanged: Mapping[str, int]) -> list[str]:
+    """Name files without text, given the number of chunks of unchanged files."""
+    full = {*checker.owners.given.values(), *(source for source, number in unchanged.items() if number)}
+    empty = sorted(checker.read - full - checker.rejected.keys())
     return [f"without text: {list_first(empty)}"] if empty else []
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import re
 from contextlib import closing
-from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -53,6 +53,14 @@ class Coverage:
         inner = sorted(name for name in singles if not name.startswith(tuple(outer)))
         return cls(outer, inner, unreadable, is_skipped)
 
+    def covers(self, source: str) -> bool:
+        """Return whether a source is below one of the folders, or one of the files."""
+        return source.startswith(tuple(self.folders)) or source in self._files
+
+    @cached_property
+    def _files(self) -> frozenset[str]:
+        return frozenset(self.files)
+
     def is_gone(self, source: str) -> bool:
         """Return whether a file that was not found no longer exists; unreadable and skipped files may exist."""
         within = tuple(f"{name}/" for name in self.unreadable)
@@ -85,12 +93,12 @@ class ObsoleteChunks:
     stale: dict[str, list[str]] = field(default_factory=dict)  # of files that no longer exist, by source
 
     @classmethod
-    def find(cls, index: BM25Index, coverage: Coverage, namespace: str, checker: FileChecker) -> ObsoleteChunks:
-        """Compare the stored chunks with those that were read; chunks of failed files are kept."""
+    def find(cls, stored: Iterable[Chunk], coverage: Coverage, checker: FileChecker) -> ObsoleteChunks:
+        """Sort stored chunks that no file has given any more; those of failed files are kept."""
         obsolete = cls()
-        for chunk in _scan_sources(index, coverage, namespace):
+        for chunk in stored:
             source = chunk.metadata["source"]
-            if chunk.id in checker.owners.given or source in checker.failed or source in checker.rejected:
+            if source in checker.failed or source in checker.rejected:
                 continue
             if source in checker.read:
                 obsolete.removed.append(chunk.id)
@@ -102,7 +110,7 @@ class ObsoleteChunks:
 def has_sources(index: BM25Index, namespace: str, name: str, *, is_folder: bool) -> bool:
     """Return whether chunks of a file, or of files below a folder, are stored."""
     coverage = Coverage([f"{name}/"], []) if is_folder else Coverage([], [name])
-    with closing(_scan_sources(index, coverage, namespace)) as chunks:
+    with closing(scan_sources(index, coverage, namespace)) as chunks:
         return next(chunks, None) is not None
 
 
@@ -115,16 +123,24 @@ def _storable(names: Iterable[str]) -> list[str]:
     return [name for name in names if find_bad_character(name) is None]
 
 
-def _scan_sources(index: BM25Index, coverage: Coverage, namespace: str) -> Generator[Chunk, None, None]:
-    """Yield the stored chunks of the covered sources; a name that cannot be stored has none."""
-    coverage = replace(coverage, folders=_storable(coverage.folders), files=_storable(coverage.files))
-    for prefix in coverage.folders:
-        below = index.chunks(filter=below_folder(prefix), namespace=namespace)
-        yield from (chunk for chunk in _from_files(below) if chunk.metadata["source"].startswith(prefix))
-    for start in range(0, len(coverage.files), FILES_PER_FILTER):
-        some = {"source": {"$in": coverage.files[start : start + FILES_PER_FILTER]}}
-        yield from _from_files(index.chunks(filter=some, namespace=namespace))
+def source_filters(coverage: Coverage) -> Iterator[dict[str, Any]]:
+    """Yield filters of the covered sources, which let others pass; a name that cannot be stored has none."""
+    yield from map(below_folder, _storable(coverage.folders))
+    files = _storable(coverage.files)
+    for start in range(0, len(files), FILES_PER_FILTER):
+        yield {"source": {"$in": files[start : start + FILES_PER_FILTER]}}
 
 
-def _from_files(chunks: Iterable[Chunk]) -> Iterator[Chunk]:
-    return (chunk for chunk in chunks if is_from_source(chunk.id, chunk.metadata))
+def scan_sources(index: BM25Index, coverage: Coverage, namespace: str) -> Generator[Chunk, None, None]:
+    """Yield the stored chunks of the covered sources."""
+    for where in source_filters(coverage):
+        yield from from_files(index.chunks(filter=where, namespace=namespace), coverage)
+
+
+def from_files(chunks: Iterable[Chunk], coverage: Coverage) -> Iterator[Chunk]:
+    """Yield the chunks that came from files whose sources are covered."""
+    return (
+        chunk
+        for chunk in chunks
+        if is_from_source(chunk.id, chunk.metadata) and coverage.covers(chunk.metadata["source"])
+    )

@@ -13,7 +13,7 @@ import time
 from collections import defaultdict
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -40,6 +40,7 @@ LEASE_SECONDS = 600.0
 POLL_SECONDS = 1.0
 
 _Rows = dict[str, dict[str, ChunkRow]]  # digest -> slot -> row
+NoteBatches: TypeAlias = "Callable[[Mapping[str, str], str], None]"  # chunk id -> batch, batch of the write
 
 
 class ChunkWriter:
@@ -65,12 +66,14 @@ class ChunkWriter:
         chunks: Sequence[NewChunk],
         *,
         count: Callable[[Sequence[int]], CountedChunks] | None = None,
+        note: NoteBatches | None = None,
         assume_new: bool = False,
     ) -> AddReport:
         """Insert or update one batch of chunks with distinct ids, few enough for one message.
 
         `count` counts the terms of the chunks at some places, for instance in another process: it is called at most
-        once, for those that are new or have changed. `assume_new` skips reading what is stored.
+        once, for those that are new or have changed. `note` is told the batch that each chunk is stored with, and that
+        of this write, "" if nothing had changed. `assume_new` skips reading what is stored.
         """
         by_digest = {pk_digest(namespace, chunk.id): chunk for chunk in chunks}
         with self._writing():
@@ -79,12 +82,16 @@ class ChunkWriter:
             changed = {
                 digest: chunk for digest, chunk in by_digest.items() if not _is_unchanged(chunk, stored.get(digest, {}))
             }
+            batch = ""
             if changed:
                 changes = [_replacement(digest, stored.get(digest, {})) for digest in changed]
                 before = [row for digest in changed for row in stored.get(digest, {}).values()]
                 places = [place for place, digest in enumerate(by_digest) if digest in changed]
                 counted = None if count is None else count(places)
-                self._apply(namespace, changes, before, list(changed.values()), counted)
+                batch = self._apply(namespace, changes, before, list(changed.values()), counted)
+        if note is not None:
+            kept = {row.id: row.batch for digest in by_digest.keys() - changed for row in stored[digest].values()}
+            note({chunk.id: kept.get(chunk.id, batch) for chunk in chunks}, batch)
         updated = sum(digest in stored for digest in changed)
         return AddReport(len(changed) - updated, updated, len(chunks) - len(changed))
 
@@ -245,8 +252,8 @@ class ChunkWriter:
         before: Sequence[ChunkRow],
         chunks: Sequence[NewChunk],
         counted: CountedChunks | None = None,
-    ) -> None:
-        """Apply changes, in the order that survives a crash after every step.
+    ) -> str:
+        """Apply changes, in the order that survives a crash after every step; return the batch.
 
         `before` are all stored rows of the chunks in `changes`; `chunks` are the new contents of those changes that
         insert, in their order, and `counted` their terms, where they are known.
@@ -271,6 +278,7 @@ class ChunkWriter:
             write.renew(after=LEASE_SECONDS / 3)
             self._commit(write, _contribution([*kept, *rows]))
             counts.update(inserted=len(rows), deleted=len(deleted), terms=len(staged.new))
+        return batch
 
     @contextmanager
     def _sending(self, intent: Intent, *, deletes: bool = False) -> Iterator[None]:

@@ -18,6 +18,7 @@ from rag_bm25.index.config import require_dense_field
 from rag_bm25.index.searching.rows import read_chunks
 from rag_bm25.index.writing.counting_ahead import CountingAhead, CountingThread
 from rag_bm25.index.writing.workers import WorkerPools, check_workers
+from rag_bm25.statistics.log.source_digests import forget_digests
 from rag_bm25.statistics.log.source_roots import forget_roots
 from rag_bm25.store.embeddings import as_matrix, check_repeated, wrap_embedder
 from rag_bm25.store.rows import Scope
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from rag_bm25.index.arguments import FilterLike
     from rag_bm25.index.config import IndexConfig
     from rag_bm25.index.live_statistics import LiveStatistics
+    from rag_bm25.index.writing.chunk_writer import NoteBatches
     from rag_bm25.index.writing.counting_ahead import Pool
     from rag_bm25.store.embeddings import Embed, Embeddings
     from rag_bm25.store.protocol import Store
@@ -94,8 +96,9 @@ class WritePipeline:
         embeddings: Embed | None,
         options: WriteOptions,
         progress: Callable[[Progress], None] | None,
+        note: NoteBatches | None = None,
     ) -> AddReport:
-        """Check and write chunks as they are taken from a stream."""
+        """Check and write chunks as they are taken from a stream; `note` is told their batches."""
         check_callable("progress", progress)
         if not is_iterable(chunks):
             raise InputError(f"chunks must be an iterable of chunks, got {type(chunks).__name__}")
@@ -103,7 +106,7 @@ class WritePipeline:
             raise InputError(f"embeddings of a stream must be a callable, got {type(embeddings).__name__}")
         _, embed = self._with_embeddings([], embeddings)
         report = AddReport()
-        with closing(self._write(self._check_stream(chunks), embed, options)) as reports:
+        with closing(self._write(self._check_stream(chunks), embed, options, note)) as reports:
             for batch in reports:
                 report += batch
                 report_progress(progress, "chunks", report.total)
@@ -126,6 +129,7 @@ class WritePipeline:
         with self._live.writing() as writer:
             deleted = writer.delete(namespace, found)
             forget_roots(self._store, namespace, self._live.log.new_batch)
+            forget_digests(self._store, namespace)
             return deleted
 
     def _scan_ids(self, scope: Scope) -> list[str]:
@@ -144,7 +148,11 @@ class WritePipeline:
             yield checked
 
     def _write(
-        self, chunks: Iterable[NewChunk], embed: CheckedEmbed | None, options: WriteOptions
+        self,
+        chunks: Iterable[NewChunk],
+        embed: CheckedEmbed | None,
+        options: WriteOptions,
+        note: NoteBatches | None = None,
     ) -> Generator[AddReport, None, None]:
         """Write chunks batch by batch; the next ones are counted meanwhile."""
         require_analyzer(self._encoder.analyzer)
@@ -153,7 +161,9 @@ class WritePipeline:
             for batch, count in counting:
                 complete = batch if embed is None else self._embed(batch, embed, options)
                 with self._live.writing() as writer:
-                    report = writer.add(options.namespace, complete, count=count, assume_new=options.assume_new)
+                    report = writer.add(
+                        options.namespace, complete, count=count, note=note, assume_new=options.assume_new
+                    )
                 yield report
 
     def _lend_pool(self, workers: int) -> AbstractContextManager[Pool]:

@@ -161,6 +161,11 @@ class StatisticsLog:
         """Position in the log. Equal positions: no write between them."""
         return self._sums.head.name, self._sums.num_deltas, *self.open_batches.batches
 
+    @property
+    def num_writes(self) -> int:
+        """Number of batches that were ever written, up to those that were read last."""
+        return self._sums.num_deltas
+
     def intents(self) -> list[Intent]:
         """Read the intents that were unfinished at the last refresh, oldest first, with their writers' last signs."""
         if not self.open_batches:

@@ -1,0 +1,237 @@
+"""Find the files that need not be read again: neither they nor their chunks have changed since they were ingested.
+
+The index keeps two digests of each file whose chunks are all named ``source#n``: one of its bytes and of what shapes
+its chunks, and one of the ids and batches of the chunks as they were written. A chunk that anyone has written again has
+another batch, so that no digest outlives what it stands for, whatever happens between two runs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+from collections import Counter, defaultdict
+from contextlib import suppress
+from dataclasses import asdict
+from importlib import metadata
+from itertools import chain
+from typing import TYPE_CHECKING, NamedTuple
+
+from rag_bm25._version import __version__
+from rag_bm25.documents.chunks import MAX_BATCH_CHUNKS
+from rag_bm25.errors import InputError
+from rag_bm25.filters import parse_filter
+from rag_bm25.index.writing.pipeline import WriteOptions
+from rag_bm25.ingestion.formats import FORMATS
+from rag_bm25.ingestion.obsolete import from_files, scan_sources, source_filters
+from rag_bm25.ingestion.opening import open_regular, real_path
+from rag_bm25.statistics.log.source_digests import GONE, SourceDigest, read_digests, write_digests
+from rag_bm25.store.rows import Scope
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+
+    from rag_bm25.documents.chunks import AddReport, Chunk, NewChunk
+    from rag_bm25.events import Progress
+    from rag_bm25.index.index import BM25Index
+    from rag_bm25.ingestion.checking import FileChecker
+    from rag_bm25.ingestion.files import SourceFile
+    from rag_bm25.ingestion.obsolete import Coverage
+    from rag_bm25.ingestion.reading import ReadOptions
+    from rag_bm25.ingestion.splitting import Splitter
+    from rag_bm25.store.embeddings import Embed
+
+# ruff: noqa: SLF001 - the digests are in the log of the index, and compared with its rows
+
+BLOCK = 1 << 20  # bytes
+NEARLY_ALL = 0.9
+"""Share of the chunks of a namespace from which it is read as a whole: some engines are slow to filter."""
+
+
+class StoredChunks:
+    """Ids by the source in their name, and digests of them with their batches."""
+
+    def __init__(self) -> None:
+        self.ids: defaultdict[str, list[str]] = defaultdict(list)
+        self._sums: defaultdict[str, int] = defaultdict(int)
+
+    def add(self, id_: str, batch: str) -> None:
+        """Add a chunk, in any order."""
+        source = id_.rpartition("#")[0]
+        self.ids[source].append(id_)
+        self._sums[source] += int.from_bytes(_digest(id_, batch), "big")
+
+    def digest(self, source: str) -> str:
+        """Return the digest of the chunks of a source."""
+        return f"{self._sums.get(source, 0) % 2**128:032x}"
+
+
+class _Contents(NamedTuple):
+    """A file as it was before the run."""
+
+    digest: str
+    stamp: tuple[int, ...]  # changes with the file
+
+
+class IngestedFiles:
+    """The files of a run that have not changed since an earlier one, and the digests of the others for a later one."""
+
+    def __init__(
+        self, index: BM25Index, coverage: Coverage, files: Sequence[SourceFile], namespace: str, shape: str
+    ) -> None:
+        index._require_writable()
+        index.refresh()
+        self._index, self._coverage, self._namespace = index, coverage, namespace
+        self._known = read_digests(index._store, namespace)
+        self._files = {file.source: file for file in files}
+        self._num_writes = _count_writes(index)  # before the run
+        self._own_writes: set[str] = set()  # batches
+        self._written = StoredChunks()
+        self._contents = dict(_read_contents(files, shape))
+        self._others: list[str] | None = None  # ids of stored chunks that may be obsolete; None if all of them may be
+        self.num_chunks: dict[str, int] = {}  # of unchanged files, by source
+        self._find(index.stats(namespace=namespace).num_chunks)
+
+    def add(
+        self,
+        chunks: Iterable[NewChunk],
+        embed: Embed | None,
+        progress: Callable[[Progress], None],
+        workers: int,
+    ) -> AddReport:
+        """Write the chunks of the other files."""
+        options = WriteOptions(self._namespace, assume_new=False, workers=workers)
+        return self._index._pipeline.add_stream(chunks, embed, options, progress, self._note)
+
+    def _note(self, batches: Mapping[str, str], written: str) -> None:
+        """Note the batch that each chunk of a write is stored with, and that of the write, "" if it changed nothing."""
+        self._own_writes.update({written} - {""})
+        for id_, batch in batches.items():
+            self._written.add(id_, batch)
+
+    def _find(self, total: int) -> None:
+        """Find the unchanged files, given the number of stored chunks."""
+        same = {
+            source: self._known.by_source[source]
+            for source, contents in self._contents.items()
+            if source in self._known.by_source and self._known.by_source[source].contents == contents.digest
+        }
+        if self._state(same) in self._known.states:  # nothing at all has changed
+            self.num_chunks, self._others = {source: digest.num_chunks for source, digest in same.items()}, []
+        elif same:
+            stored = self._read_stored(same, total)
+            kept = [source for source, digest in same.items() if stored.digest(source) == digest.stored]
+            self.num_chunks = {source: same[source].num_chunks for source in kept}
+            self._others = [id_ for source in stored.ids.keys() - kept for id_ in stored.ids[source]]
+        elif not total:
+            self._others = []
+
+    def _read_stored(self, same: Mapping[str, SourceDigest], total: int) -> StoredChunks:
+        """Read the ids and batches of the stored chunks of the covered sources, and of some others."""
+        stored = StoredChunks()
+        is_nearly_all = sum(digest.num_chunks for digest in same.values()) >= NEARLY_ALL * total
+        for where in [None] if is_nearly_all else source_filters(self._coverage):
+            for row in chain.from_iterable(
+                self._index._store.scan_chunks(Scope(parse_filter(where), (self._namespace,)))
+            ):
+                stored.add(row.id, row.batch)
+        return stored
+
+    def not_given(self, given: Container[str]) -> Iterator[Chunk]:
+        """Yield the stored chunks of covered sources that are not unchanged, and that no file has given."""
+        chunks = self._read_others(given)
+        self._others = []
+        for chunk in chunks:
+            if chunk.id not in given:
+                self._others.append(chunk.id)
+                yield chunk
+
+    def _read_others(self, given: Container[str]) -> Iterator[Chunk]:
+        if self._others is None:
+            return scan_sources(self._index, self._coverage, self._namespace)
+        ids = [id_ for id_ in self._others if id_ not in given]
+        pages = (ids[start : start + MAX_BATCH_CHUNKS] for start in range(0, len(ids), MAX_BATCH_CHUNKS))
+        chunks = (chunk for page in pages for chunk in self._index.get(page, namespace=self._namespace))
+        return from_files(chunks, self._coverage)
+
+    def remember(self, checker: FileChecker) -> None:
+        """Store the digests of the files that were read, if they and their chunks are still the same."""
+        index, known = self._index, self._known.by_source
+        new = dict(self._new_digests(checker))
+        gone = {source: GONE for source in known if self._coverage.covers(source) and source not in self._files}
+        changes = {source: digest for source, digest in new.items() if known.get(source) != digest} | gone
+        index.refresh()
+        state = self._state({source: known[source] for source in self.num_chunks} | new)
+        if changes or state not in self._known.states | {""}:
+            with index._live.writing():
+                batch = index._live.log.new_batch()
+                write_digests(index._store, self._namespace, self._known, changes, state, batch)
+
+    def _new_digests(self, checker: FileChecker) -> Iterator[tuple[str, SourceDigest]]:
+        given = Counter(checker.owners.given.values())
+        for source in checker.read - checker.failed.keys() - checker.rejected.keys() - self.num_chunks.keys():
+            contents, num_chunks = self._contents.get(source), len(self._written.ids.get(source, ()))
+            if contents and num_chunks == given[source] and _stamp_of(self._files[source]) == contents.stamp:
+                yield source, SourceDigest(contents.digest, self._written.digest(source), num_chunks)
+
+    def _state(self, digests: Mapping[str, SourceDigest]) -> str:
+        """Return a digest of all that the run covers, "" if something else may be stored or is being written.
+
+        As long as nobody writes to the index, the next run finds the same chunks, and need not read them.
+        """
+        num_writes = _count_writes(self._index)
+        if self._others or num_writes is None or self._num_writes is None or digests.keys() != self._files.keys():
+            return ""
+        if num_writes != self._num_writes + len(self._own_writes):
+            return ""
+        covered = [num_writes, self._coverage.folders, self._coverage.files, sorted(digests.items())]
+        return _digest(json.dumps(covered)).hex()
+
+
+def shape_of(index: BM25Index, split: Splitter, options: ReadOptions) -> str:
+    """Return all that shapes the chunks of a file beside its name and bytes."""
+    projects = {"chardet", "pyarrow", *(form.project for form in FORMATS.values() if form.project)}
+    versions = {"rag-bm25": __version__, "python": platform.python_version(), **dict(_versions(sorted(projects)))}
+    lengths = [split.longest, split.overlap, split.least, index.config.length_unit]
+    reading = [options.encoding, asdict(options.fields), options.id_prefix, list(index.config.fields)]
+    return json.dumps([versions, lengths, reading])
+
+
+def _versions(projects: Iterable[str]) -> Iterator[tuple[str, str]]:
+    for project in projects:
+        with suppress(metadata.PackageNotFoundError):
+            yield project, metadata.version(project)
+
+
+def _count_writes(index: BM25Index) -> int | None:
+    """Return the number of writes to the index, None while one is under way, or missing."""
+    log = index._live.log
+    return None if log.has_intents or log.problems else log.num_writes
+
+
+def _read_contents(files: Iterable[SourceFile], shape: str) -> Iterator[tuple[str, _Contents]]:
+    """Yield the digests of files by their sources; a file that cannot be read has none."""
+    for file in files:
+        if file.keeps_source:  # it is a temporary one
+            continue
+        digest = hashlib.blake2b(shape.encode(), digest_size=16)
+        with suppress(InputError, OSError), open_regular(file.path, file.real or real_path(file.path)) as stream:
+            stamp = _stamp(os.fstat(stream.fileno()))
+            while block := stream.read(BLOCK):
+                digest.update(block)
+            yield file.source, _Contents(digest.hexdigest(), stamp)
+
+
+def _stamp_of(file: SourceFile) -> tuple[int, ...] | None:
+    with suppress(OSError):
+        return _stamp((file.real or real_path(file.path)).stat())
+    return None
+
+
+def _stamp(status: os.stat_result) -> tuple[int, ...]:
+    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+
+def _digest(*texts: str) -> bytes:
+    return hashlib.blake2b("\0".join(texts).encode(), digest_size=16).digest()

@@ -1,0 +1,93 @@
+"""The digests of ingested files, remembered in the statistics log.
+
+An entry ``source:<batch>:<part>:<parts>`` holds what one ingestion has found; of each source the newest digest counts.
+Whoever reads a digest compares it with the file and with the stored chunks, so that a lost or an outdated one costs a
+read of its file, and nothing else. Many entries are folded into one.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from rag_bm25.errors import FormatError
+from rag_bm25.statistics.log.keys import LogKey, make_rows, range_after
+from rag_bm25.statistics.log.packing import check_counts, check_texts, get_text, json_bytes, pack_in_pieces, unpack_json
+from rag_bm25.statistics.log.table import LogTable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rag_bm25.store.protocol import LogStore
+    from rag_bm25.store.rows import LogRow
+
+KIND = "source"
+FOLD_ABOVE = 8  # entries
+
+
+class SourceDigest(NamedTuple):
+    """Digests of a file, with all that shapes its chunks, and of the ids and batches of the chunks."""
+
+    contents: str
+    stored: str
+    num_chunks: int
+
+
+GONE = SourceDigest("", "", 0)
+"""Digest of a source that has none any more."""
+
+
+@dataclass
+class StoredDigests:
+    """The digests of the sources of a namespace, as they were read."""
+
+    by_source: dict[str, SourceDigest] = field(default_factory=dict)
+    states: set[str] = field(default_factory=set)  # digests of all that a run without anything left over has seen
+    keys: list[str] = field(default_factory=list)
+
+    def read(self, row: LogRow) -> None:
+        """Read a row, newer than those before it; one that cannot be decoded is damaged, and counts for nothing."""
+        state, digests = get_text(row.meta, "state"), dict(map(_decode, unpack_json(row.packed)))
+        self.by_source |= digests
+        self.states |= {state} - {""}
+
+
+def _decode(values: list[object]) -> tuple[str, SourceDigest]:
+    source, contents, stored = check_texts(values[:3], "source")
+    [num_chunks] = check_counts(values[3:], "source")
+    return source, SourceDigest(contents, stored, num_chunks)
+
+
+def read_digests(store: LogStore, namespace: str) -> StoredDigests:
+    """Read the digests of a namespace."""
+    found = StoredDigests(keys=_keys(store, namespace))
+    for row in sorted(store.get_log(found.keys) if found.keys else [], key=lambda row: row.key):
+        with suppress(FormatError):
+            LogTable(store).decode(found.read, row)
+    found.by_source = {source: digest for source, digest in found.by_source.items() if digest != GONE}
+    return found
+
+
+def write_digests(
+    store: LogStore, namespace: str, known: StoredDigests, changes: Mapping[str, SourceDigest], state: str, batch: str
+) -> None:
+    """Store digests beside those that are known, or in place of them where these are in many entries."""
+    folds = len({LogKey.parse(key).name for key in known.keys}) >= FOLD_ABOVE
+    whole = {**known.by_source, **changes} if folds else changes
+    table = LogTable(store)
+    pieces = pack_in_pieces([(source, *digest) for source, digest in whole.items()], json_bytes)
+    table.insert(make_rows(KIND, batch, [({"namespace": namespace, "state": state}, packed) for _, packed in pieces]))
+    if folds:
+        table.delete(known.keys)
+
+
+def forget_digests(store: LogStore, namespace: str) -> None:
+    """Delete the digests of a namespace."""
+    LogTable(store).delete(_keys(store, namespace))
+
+
+def _keys(store: LogStore, namespace: str) -> list[str]:
+    keys = store.log_keys([range_after(KIND)])
+    rows = store.get_log(keys, packed=False) if keys else []
+    return [row.key for row in rows if row.meta.get("namespace") == namespace]
