@@ -181,12 +181,15 @@ class IngestedFiles:
         As long as nobody writes to the index, the next run finds the same chunks, and need not read them.
         """
         num_writes = _count_writes(self._index)
-        if self._others or num_writes is None or self._num_writes is None or digests.keys() != self._files.keys():
-            return ""
-        if num_writes != self._num_writes + len(self._own_writes):
+        is_all = bool(digests) and digests.keys() == self._files.keys() and not self._others
+        if not is_all or num_writes is None or num_writes != self._expected_writes():
             return ""
         covered = [num_writes, self._coverage.folders, self._coverage.files, sorted(digests.items())]
         return _digest(json.dumps(covered)).hex()
+
+    def _expected_writes(self) -> int | None:
+        """Return the number of writes to the index if nobody else has written since the run began."""
+        return None if self._num_writes is None else self._num_writes + len(self._own_writes)
 
 
 def shape_of(index: BM25Index, split: Splitter, options: ReadOptions) -> str:

@@ -1,0 +1,283 @@
+"""A file is not read again as long as neither it nor its chunks have changed, and always when one has."""
+
+from __future__ import annotations
+
+import os
+import random
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from support.faulty_store import FaultyStore
+from support.files import CONFIG, run, write, write_rows
+from support.memory_store import MemoryStore
+
+from rag_bm25 import BM25Index, StoreError
+from rag_bm25.index.maintenance.copying import copy_index
+from rag_bm25.ingestion import ReadOptions, checking, find_files, ingest, reindex, unchanged
+from rag_bm25.statistics.log.keys import keys_of
+from rag_bm25.statistics.log.source_digests import FOLD_ABOVE, read_digests
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from support.faulty_store import Moment
+
+
+@pytest.fixture
+def docs(tmp_path: Path) -> Path:
+    write(tmp_path / "docs" / "a.txt", "word " * 20)
+    write(tmp_path / "docs" / "b.txt", "other")
+    write(tmp_path / "docs" / "empty.txt", "")
+    return tmp_path / "docs"
+
+
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Names of the files that were read, cleared by the test."""
+    names: list[str] = []
+    plain = checking.read_file
+
+    def note(file: checking.SourceFile, *args: object, **options: object) -> object:
+        names.append(file.path.name)
+        return plain(file, *args, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(checking, "read_file", note)
+    return names
+
+
+def texts(index: BM25Index, namespace: str = "") -> dict[str, str]:
+    return {chunk.id: chunk.text for chunk in index.chunks(namespace=namespace)}
+
+
+def read_by(read: list[str], action: Callable[[], object]) -> list[str]:
+    read.clear()
+    action()
+    return read
+
+
+# Not read
+
+
+def test_an_unchanged_folder_is_not_read_nor_are_its_chunks(docs: Path, store: MemoryStore, read: list[str]) -> None:
+    with BM25Index.from_store(store, config=CONFIG) as index:
+        first = run(index, docs)
+    with BM25Index.from_store(store := store.reopen(), config=CONFIG) as index:
+        store.calls.clear()
+        again = run(index, docs, prune=True)
+    assert read == ["a.txt", "b.txt", "empty.txt"]
+    assert again == replace(first, added=0, unchanged=first.added)
+    assert first.notes == ["without text: docs/empty.txt"]
+    assert not {"get_chunks", "scan_chunks", "insert_log", "delete_log"} & set(store.calls)
+
+
+def test_a_changed_file_is_read_alone_and_its_former_chunks_deleted(
+    docs: Path, index: BM25Index, read: list[str]
+) -> None:
+    run(index, docs)
+    write(docs / "a.txt", "short")
+    (docs / "b.txt").unlink()
+    read.clear()
+    report = run(index, docs, prune=True)
+    assert read == ["a.txt"]
+    assert (report.updated, report.deleted, report.stale) == (1, 3, 1)
+    assert texts(index) == {"docs/a.txt#0": "short"}
+    assert read_by(read, lambda: run(index, docs)) == []
+
+
+def test_a_file_that_was_there_before_is_read_again(docs: Path, index: BM25Index, read: list[str]) -> None:
+    run(index, docs)
+    (docs / "b.txt").rename(docs.parent / "b.txt")
+    run(index, docs, prune=True)
+    assert "docs/b.txt" not in read_digests(index._store, "").by_source
+    (docs.parent / "b.txt").rename(docs / "b.txt")
+    assert read_by(read, lambda: run(index, docs)) == ["b.txt"]
+    assert texts(index)["docs/b.txt#0"] == "other"
+
+
+def test_progress_ends_with_all_bytes_and_chunks(docs: Path, index: BM25Index) -> None:
+    run(index, docs)
+    write(docs / "b.txt", "changed")
+    seen: dict[str, tuple[int, int | None]] = {}
+    found = find_files([docs])
+    report = ingest(index, found, progress=lambda at: seen.update({at.what: (at.done, at.total)}))
+    assert seen == {"bytes": (found.size, found.size), "chunks": (report.chunks, None)}
+    assert report.chunks == len(texts(index))
+
+
+def test_rows_with_ids_of_their_own_are_read_each_time(docs: Path, index: BM25Index, read: list[str]) -> None:
+    write_rows(docs / "rows.jsonl", {"id": "r", "text": "x"})
+    write(docs / "table.csv", "text\nx\n")  # whose rows have none
+    run(index, docs)
+    assert read_by(read, lambda: run(index, docs)) == ["rows.jsonl"]
+
+
+def test_a_row_does_not_take_the_id_of_an_unchanged_file(docs: Path, index: BM25Index) -> None:
+    run(index, docs)
+    write_rows(docs / "rows.jsonl", {"id": "docs/b.txt#0", "text": "x"})
+    assert run(index, docs).rejected == {"docs/rows.jsonl": 1}
+    assert texts(index)["docs/b.txt#0"] == "other"
+
+
+def test_digests_are_of_a_namespace_and_outlive_many_runs(docs: Path, index: BM25Index, read: list[str]) -> None:
+    for number in range(FOLD_ABOVE + 3):
+        write(docs / "b.txt", str(number))
+        ingest(index, find_files([docs]), namespace="n")
+    assert len(keys_of(index._store.log_keys(), "source")) <= FOLD_ABOVE
+    assert read_by(read, lambda: ingest(index, find_files([docs]), namespace="n")) == []
+    assert read_by(read, lambda: run(index, docs)) == ["a.txt", "b.txt", "empty.txt"]
+
+
+# Read again
+
+
+CHANGES: dict[str, Callable[[BM25Index], object]] = {
+    "deleted": lambda index: index.delete(["docs/a.txt#1"]),
+    "deleted by a filter": lambda index: index.delete(filter={"source": "docs/a.txt"}),
+    "replaced": lambda index: index.add(["x"], ids=["docs/a.txt#0"]),
+    "added": lambda index: index.add(["x"], ids=["docs/a.txt#9"], metadatas=[{"source": "docs/a.txt", "chunk": 9}]),
+    "with other metadata": lambda index: index.add([texts(index)["docs/a.txt#0"]], ids=["docs/a.txt#0"]),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_file_whose_chunks_have_changed_is_read_again(
+    change: str, docs: Path, store: MemoryStore, read: list[str]
+) -> None:
+    index, other = (BM25Index.from_store(each, config=CONFIG) for each in (store, store.reopen()))
+    run(index, docs)
+    before = {chunk.id: (chunk.text, chunk.metadata) for chunk in index.chunks()}
+    CHANGES[change](other)
+    assert read_by(read, lambda: run(index, docs)) == ["a.txt"]
+    assert {chunk.id: (chunk.text, chunk.metadata) for chunk in index.chunks()} == before
+    assert index.verify().ok
+
+
+class OtherStore(MemoryStore):
+    name = "other"
+
+
+@pytest.mark.parametrize("way", ["copied", "encoded"])
+def test_another_index_has_no_digests(way: str, docs: Path, index: BM25Index, read: list[str]) -> None:
+    run(index, docs)
+    store = OtherStore()
+    if way == "copied":
+        copy_index(index._store, store)
+    other = BM25Index.from_store(store, config=CONFIG)
+    reindex(index, other)
+    assert read_by(read, lambda: run(other, docs)) == ["a.txt", "b.txt", "empty.txt"]
+    assert texts(other) == texts(index)
+
+
+@pytest.mark.parametrize("lose", [lambda index: index.drop_namespace(""), lambda index: index.repair()])
+def test_nothing_is_remembered_after(
+    lose: Callable[[BM25Index], object], docs: Path, index: BM25Index, read: list[str]
+) -> None:
+    run(index, docs)
+    before = texts(index)
+    lose(index)
+    assert keys_of(index._store.log_keys(), "source") == []
+    assert read_by(read, lambda: run(index, docs)) == ["a.txt", "b.txt", "empty.txt"]
+    assert texts(index) == before
+
+
+def test_other_options_and_readers_read_all_again(
+    docs: Path, index: BM25Index, read: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    everything = ["a.txt", "b.txt", "empty.txt"]
+    run(index, docs)
+    options = ReadOptions(encoding="gb18030")
+    assert read_by(read, lambda: ingest(index, find_files([docs]), options=options)) == everything
+    assert read_by(read, lambda: ingest(index, find_files([docs]), options=options)) == []
+    assert read_by(read, lambda: ingest(index, find_files([docs]), split_size=20)) == everything
+    assert read_by(read, lambda: ingest(index, find_files([docs]), split_size=20, chunk_overlap=1)) == everything
+    run(index, docs)
+    monkeypatch.setattr(unchanged, "__version__", "later")
+    assert read_by(read, lambda: run(index, docs)) == everything
+
+
+def test_damaged_digests_count_for_nothing(docs: Path, index: BM25Index, store: MemoryStore, read: list[str]) -> None:
+    run(index, docs)
+    for key in keys_of(store.log_keys(), "source"):
+        store.collections.log[key] = replace(store.collections.log[key], packed="?")
+    assert read_by(read, lambda: run(index, docs)) == ["a.txt", "b.txt", "empty.txt"]
+    assert read_by(read, lambda: run(index, docs)) == []
+
+
+def test_a_file_that_changes_while_it_is_read_is_read_again(
+    docs: Path, index: BM25Index, read: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = checking.read_file
+
+    def change(file: checking.SourceFile, *args: object, **options: object) -> object:
+        old = file.path.read_bytes()
+        write(file.path, "between")
+        pieces = list(plain(file, *args, **options))  # type: ignore[arg-type]
+        write(file.path, old)  # as a switch of branches and back
+        os.utime(file.path, ns=(0, 0))
+        return pieces
+
+    with monkeypatch.context() as patch:
+        patch.setattr(checking, "read_file", change)
+        run(index, docs / "b.txt")
+    assert texts(index) == {"b.txt#0": "between"}
+    assert read_by(read, lambda: run(index, docs / "b.txt")) == ["b.txt"]
+    assert texts(index) == {"b.txt#0": "other"}
+
+
+def test_a_file_that_fails_or_lost_rows_is_read_each_time(docs: Path, index: BM25Index, read: list[str]) -> None:
+    write(docs / "bad.txt", b"\x00\xff\x00\xfe\xff\xff\x81")
+    write(docs / "table.csv", "text,more\nx,y\nz\n")
+    options = ReadOptions(encoding="utf-8")
+    for _ in range(2):
+        read.clear()
+        report = ingest(index, find_files([docs]), options=options)
+        assert (list(report.failed), report.rejected) == (["docs/bad.txt"], {"docs/table.csv": 1})
+    assert read == ["bad.txt", "table.csv"]
+
+
+# Whatever happens
+
+
+def change_something(rng: random.Random, docs: Path, index: BM25Index) -> None:
+    """Change a file, or chunks."""
+    name = rng.choice("abc")
+    some = rng.sample(sorted(texts(index)), min(2, len(texts(index))))
+    change: Callable[[], object] = rng.choice(
+        [
+            lambda: None,
+            lambda: write(docs / f"{name}.txt", rng.choice(["one", "two " * 20, ""])),
+            lambda: (docs / f"{name}.txt").unlink(missing_ok=True),
+            lambda: index.delete(some),
+            lambda: index.add(["mine"] * len(some), ids=some),
+            lambda: index.add(["mine"], ids=["elsewhere"]),
+            index.repair,
+        ]
+    )
+    change()
+
+
+@pytest.mark.parametrize("moment", ["before", "halfway", "after"])
+@pytest.mark.parametrize("seed", range(2))
+def test_a_run_leaves_the_chunks_of_the_files_whatever_happened_before_it(
+    seed: int, moment: Moment, tmp_path: Path
+) -> None:
+    rng, docs, store = random.Random(seed), tmp_path / "docs", FaultyStore()
+    docs.mkdir()
+    for _ in range(40):
+        index = BM25Index.from_store(store.reopen(), config=CONFIG)
+        change_something(rng, docs, index)
+        store = FaultyStore(collections=store.collections)
+        write(docs / "kept.txt", "kept")
+        failing = BM25Index.from_store(store, config=CONFIG)
+        store.fail_at(rng.randrange(25), moment)
+        try:
+            run(failing, docs, prune=True)
+        except StoreError:  # as if it had been killed
+            store = FaultyStore(collections=store.collections)
+            run(BM25Index.from_store(store, config=CONFIG), docs, prune=True)
+        fresh = BM25Index.from_store(MemoryStore(), config=CONFIG)
+        run(fresh, docs)
+        found = texts(BM25Index.from_store(store.reopen(), config=CONFIG))
+        assert {id_: text for id_, text in found.items() if id_ != "elsewhere"} == texts(fresh)
