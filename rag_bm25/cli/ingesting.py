@@ -1,9 +1,10 @@
 """``rag-bm25 ingest``."""
 
+import shlex
 import sys
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from itertools import islice
 from math import nan
@@ -31,7 +32,7 @@ from rag_bm25.index.writing.workers import MAX_WORKERS
 from rag_bm25.ingestion.checking import MAX_REASONS_OF_SOURCE
 from rag_bm25.ingestion.files import SUFFIXES, Found
 from rag_bm25.ingestion.ingesting import IngestReport
-from rag_bm25.ingestion.pruning import MAX_DELETE
+from rag_bm25.ingestion.pruning import DELETE, MAX_DELETE
 from rag_bm25.store.storage import StorageOptions
 
 MAX_REASONS = 3  # of a source
@@ -144,6 +145,7 @@ def ingest(
                 workers=workers,
             )
             seconds = time.perf_counter() - start
+        report = _with_place(report, place)
         _print_report(report, len(found.skipped), seconds, as_json)
         if report.stale and not prune and not as_json:
             stale = f"{count(report.stale, 'chunk')} {'is' if report.stale == 1 else 'are'} stale (the files are gone)"
@@ -163,6 +165,16 @@ def ingest(
             watching.watch(partial(sources.find, paths, root=root, name=name), known, ingest_found, pause)
     elif not is_valid:
         raise typer.Exit(1)
+
+
+def _with_place(report: IngestReport, place: opt.IndexAddress) -> IngestReport:
+    """Name the index in the commands of a report."""
+    bare = shlex.join(DELETE)
+    command = shlex.join([*DELETE, *place.words])
+    notes = [note.replace(bare, command) for note in report.notes]
+    return replace(
+        report, notes=notes, failed={source: reason.replace(bare, command) for source, reason in report.failed.items()}
+    )
 
 
 def _parse_percent(text: str) -> float:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from rag_bm25.store.tls import TLS
 
 DEFAULT_URI = "./rag_bm25.db"
+DEFAULT_COLLECTION = "docs"
 
 certificates: ContextVar[TLS | None] = ContextVar("certificates", default=None)
 """Those of the command that runs; options of ``rag-bm25`` itself, since each command may open several connections."""
@@ -152,8 +153,16 @@ class StoreAddress:
     """The options that name an index whose rows are taken as they are."""
 
     uri: Uri = DEFAULT_URI
-    collection: Collection = "docs"
+    collection: Collection = DEFAULT_COLLECTION
     token: Token = None
+
+    @property
+    def words(self) -> list[str]:
+        """The options of a command to be copied, without secrets and defaults."""
+        from rag_bm25.store.milvus.address import without_secrets
+
+        uri = [] if self.uri == DEFAULT_URI else ["--uri", without_secrets(self.uri)]
+        return [*uri, *([] if self.collection == DEFAULT_COLLECTION else ["--collection", self.collection])]
 
     def store(self, **options: Any) -> MilvusStore:
         """Return the place itself, which need not be an index."""

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 MAX_DELETE = 0.2
 """Maximum share of the files of a folder that one run prunes by default."""
 
+DELETE = ("rag-bm25", "delete")
 FEW_FILES = 5  # may always be pruned: one of three is an ordinary day
 
 
@@ -83,4 +84,4 @@ def is_below(source: str, name: str) -> bool:
 def delete_command(names: Sequence[str], namespace: str) -> str:
     """Return the command that deletes the chunks of sources and folders."""
     given = [word for name in names for word in ("--source", name)]
-    return shlex.join(["rag-bm25", "delete", *given, *(["--namespace", namespace] if namespace else [])])
+    return shlex.join([*DELETE, *given, *(["--namespace", namespace] if namespace else [])])

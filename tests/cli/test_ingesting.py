@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from typing import TYPE_CHECKING
 
 import pytest
@@ -121,6 +122,16 @@ def test_a_folder_that_is_empty_or_has_lost_many_files_is_not_pruned(docs: Path)
     assert (result.exit_code, result.stdout.count("0 deleted")) == (1, 1)
     assert result.stderr.endswith("If all of them are to go: rag-bm25 delete --source docs/\n")
     assert run_json("stats")["num_chunks"] == 3
+
+
+def test_a_command_in_a_note_names_the_index(docs: Path, tmp_path: Path) -> None:
+    place = ("--uri", str(tmp_path / "the other.db"), "--collection", "more")
+    run("ingest", docs, *place)
+    docs.rename(docs.parent / "renamed")
+    result = run("ingest", docs.parent / "renamed", *place)
+    command = shlex.split(result.stderr.partition("If it was renamed, delete them: rag-bm25 ")[2])
+    assert run_json(*command, "--yes")["deleted"] == 2  # the row has a new source
+    assert run_json("stats", *place)["num_chunks"] == 3
 
 
 @pytest.mark.parametrize("wrong", ["20", "-1%", "101%", "nan%", "%", ""])

@@ -113,6 +113,15 @@ def test_rows_with_ids_of_their_own_are_read_each_time(docs: Path, index: BM25In
     assert read_by(read, lambda: run(index, docs)) == ["rows.jsonl"]
 
 
+def test_a_row_that_is_gone_beside_unchanged_files_is_deleted(docs: Path, index: BM25Index) -> None:
+    rows = write_rows(docs / "rows.jsonl", {"id": "r", "text": "x"}, {"id": "s", "text": "y"})
+    for _ in range(2):
+        run(index, docs)
+    write_rows(rows, {"id": "r", "text": "x"})
+    assert run(index, docs).deleted == 1
+    assert "s" not in texts(index)
+
+
 def test_a_row_does_not_take_the_id_of_an_unchanged_file(docs: Path, index: BM25Index) -> None:
     run(index, docs)
     write_rows(docs / "rows.jsonl", {"id": "docs/b.txt#0", "text": "x"})
@@ -235,6 +244,28 @@ def test_a_file_that_fails_or_lost_rows_is_read_each_time(docs: Path, index: BM2
         report = ingest(index, find_files([docs]), options=options)
         assert (list(report.failed), report.rejected) == (["docs/bad.txt"], {"docs/table.csv": 1})
     assert read == ["bad.txt", "table.csv"]
+
+
+@pytest.mark.parametrize("exclusive", [True, False])
+def test_a_chunk_that_another_process_deletes_meanwhile_is_missed_by_the_next_run(
+    exclusive: bool, docs: Path, read: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = MemoryStore(exclusive=exclusive)
+    index, other = (BM25Index.from_store(each, config=CONFIG) for each in (store, store.reopen()))
+    run(index, docs)
+    write(docs / "b.txt", "changed")
+    plain = checking.read_file
+
+    def delete(*args: object, **options: object) -> object:
+        other.delete(["docs/a.txt#0"])
+        return plain(*args, **options)  # type: ignore[arg-type]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(checking, "read_file", delete)
+        run(index, docs)
+    assert read_by(read, lambda: run(index, docs)) == ["a.txt"]
+    assert read_by(read, lambda: run(index, docs)) == []
+    assert index.verify().ok
 
 
 # Whatever happens
