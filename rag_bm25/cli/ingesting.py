@@ -93,9 +93,9 @@ def ingest(
     cut into chunks at their headings. Each row of JSON lines, CSV or Parquet, {"_id", "title", "text"} or {"id",
     "text", "metadata"}, is a document; other keys of a row are metadata, too. A file or row that is invalid is reported
     and counted, and the others are ingested; the exit code is 1 then. Running it again updates changed chunks, adds new
-    ones, and deletes those that a file no longer has. With --prune, the chunks of files that are gone are deleted as
-    well. A folder without any file, or one that has lost more than --max-delete, is an error, and keeps its chunks: it
-    may be a mount that is missing.
+    ones, and deletes those that a file no longer has; files that have not changed are not parsed again. With --prune,
+    the chunks of files that are gone are deleted as well. A folder without any file, or one that has lost more than
+    --max-delete, is an error, and keeps its chunks: it may be a mount that is missing.
 
     A row with the id of a row or chunk of another file is invalid as long as that file exists. --id-prefix '{source}#'
     makes the ids of each file its own.

@@ -101,10 +101,11 @@ def ingest(
 ) -> IngestReport:
     """Bring an index up to date with files.
 
-    Each file is read once, and checked as a whole before its first chunk is written. A file or a row that fails is
-    skipped and reported, and its stored chunks are kept. Memory grows with the number of ids alone: the chunks of a
-    large file wait in a temporary file until its end has been checked, and documents that need a parser are read by
-    another process, which is bounded in time and memory.
+    Each file is read once, and checked as a whole before its first chunk is written. A file that is the same as in an
+    earlier run is not parsed again, unless one of its chunks has been written since; it counts as ingested. A file or a
+    row that fails is skipped and reported, and its stored chunks are kept. Memory grows with the number of ids alone:
+    the chunks of a large file wait in a temporary file until its end has been checked, and documents that need a parser
+    are read by another process, which is bounded in time and memory.
 
     The index remembers the given folders, and the files that were given by themselves. Whatever path leads to a file,
     its source is the name of the deepest of these that contains it, and the path below: ``docs/guide.md``. Another

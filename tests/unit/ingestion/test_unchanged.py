@@ -63,6 +63,7 @@ def read_by(read: list[str], action: Callable[[], object]) -> list[str]:
 def test_an_unchanged_folder_is_not_read_nor_are_its_chunks(docs: Path, store: MemoryStore, read: list[str]) -> None:
     with BM25Index.from_store(store, config=CONFIG) as index:
         first = run(index, docs)
+        assert "scan_chunks" not in store.calls  # of chunks that it has just written
     with BM25Index.from_store(store := store.reopen(), config=CONFIG) as index:
         store.calls.clear()
         again = run(index, docs, prune=True)
@@ -266,6 +267,34 @@ def test_a_chunk_that_another_process_deletes_meanwhile_is_missed_by_the_next_ru
     assert read_by(read, lambda: run(index, docs)) == ["a.txt"]
     assert read_by(read, lambda: run(index, docs)) == []
     assert index.verify().ok
+
+
+def test_a_write_that_nobody_has_finished_is_seen(docs: Path, read: list[str]) -> None:
+    store = MemoryStore(exclusive=False)
+    index, dying = BM25Index.from_store(store, config=CONFIG), store.reopen()
+    run(index, docs)
+    logged: list[str] = []
+
+    def die(method: str) -> None:
+        logged.extend([method] * (method == "insert_log"))
+        if len(logged) == 2:  # its intent is stored, and its chunk deleted, but not counted
+            raise StoreError("killed")
+
+    other = BM25Index.from_store(dying, config=CONFIG)
+    dying.on_call = die
+    with pytest.raises(StoreError, match="killed"):
+        other.delete(["docs/a.txt#0"])
+    assert read_by(read, lambda: run(index, docs)) == ["a.txt"]
+    assert "docs/a.txt#0" in texts(index)
+
+
+def test_files_that_were_ingested_by_themselves_say_nothing_about_their_folder(docs: Path, index: BM25Index) -> None:
+    write(docs / "gone.txt")
+    run(index, docs)
+    (docs / "gone.txt").unlink()
+    for _ in range(2):
+        run(index, *sorted(docs.iterdir()))
+    assert run(index, docs).stale == 1
 
 
 # Whatever happens
