@@ -39,6 +39,7 @@ class FileChecker:
     ) -> None:
         self.owners = owners
         self.read: set[str] = set()  # sources
+        self.num_chunks: dict[str, int] = {}  # of each valid file, before others' ids are refused
         self.failed: dict[str, str] = {}  # source -> reason
         self.rejected: dict[str, int] = {}  # source -> number of rows
         self.encodings: dict[str, str] = {}  # source -> encoding, other than UTF-8
@@ -85,6 +86,7 @@ class FileChecker:
             if file.source in self.failed:
                 return
             self.read.add(file.source)
+            self.num_chunks[file.source] = len(ids)
             yield from first
             for _ in range(len(ids) - len(first)):
                 yield pickle.load(spool)  # noqa: S301  # written above

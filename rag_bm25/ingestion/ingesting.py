@@ -177,6 +177,7 @@ def ingest(
     checker.read.update(earlier.num_chunks)
 
     def report(chunks: Progress) -> None:
+        earlier.remember_if_due(checker)
         report_progress(progress, "bytes", skipped + checker.bytes_until(chunks.done), found.size)
         report_progress(progress, "chunks", unchanged.total + chunks.done)
 

@@ -11,7 +11,8 @@ import hashlib
 import json
 import os
 import platform
-from collections import Counter, defaultdict
+import time
+from collections import defaultdict
 from contextlib import suppress
 from dataclasses import asdict
 from importlib import metadata
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 # ruff: noqa: SLF001 - the digests are in the log of the index, and compared with its rows
 
 BLOCK = 1 << 20  # bytes
+REMEMBER_SECONDS = 60.0
 NEARLY_ALL = 0.9
 """Share of the chunks of a namespace from which it is read as a whole: some engines are slow to filter."""
 
@@ -91,6 +93,7 @@ class IngestedFiles:
         self._contents = dict(_read_contents(files, shape))
         self._others: list[str] | None = None  # ids of stored chunks that may be obsolete; None if all of them may be
         self.num_chunks: dict[str, int] = {}  # of unchanged files, by source
+        self._remembered = time.monotonic()
         self._find(index.stats(namespace=namespace).num_chunks)
 
     def add(
@@ -155,6 +158,11 @@ class IngestedFiles:
         chunks = (chunk for page in pages for chunk in self._index.get(page, namespace=self._namespace))
         return from_files(chunks, self._coverage)
 
+    def remember_if_due(self, checker: FileChecker) -> None:
+        """Store digests in the middle of a long run, so that not all of it is lost if it is killed."""
+        if time.monotonic() - self._remembered >= REMEMBER_SECONDS:
+            self.remember(checker)
+
     def remember(self, checker: FileChecker) -> None:
         """Store the digests of the files that were read, if they and their chunks are still the same."""
         index, known = self._index, self._known.by_source
@@ -167,12 +175,14 @@ class IngestedFiles:
             with index._live.writing():
                 batch = index._live.log.new_batch()
                 write_digests(index._store, self._namespace, self._known, changes, state, batch)
+            self._known = read_digests(index._store, self._namespace)
+        self._remembered = time.monotonic()
 
     def _new_digests(self, checker: FileChecker) -> Iterator[tuple[str, SourceDigest]]:
-        given = Counter(checker.owners.given.values())
-        for source in checker.read - checker.failed.keys() - checker.rejected.keys() - self.num_chunks.keys():
+        for source in checker.num_chunks.keys() - checker.rejected.keys():
             contents, num_chunks = self._contents.get(source), len(self._written.ids.get(source, ()))
-            if contents and num_chunks == given[source] and _stamp_of(self._files[source]) == contents.stamp:
+            is_whole = num_chunks == checker.num_chunks[source]
+            if contents and is_whole and _stamp_of(self._files[source]) == contents.stamp:
                 yield source, SourceDigest(contents.digest, self._written.digest(source), num_chunks)
 
     def _state(self, digests: Mapping[str, SourceDigest]) -> str:

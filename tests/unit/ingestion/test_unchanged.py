@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     from support.faulty_store import Moment
 
+    from rag_bm25.events import Progress
+
 
 @pytest.fixture
 def docs(tmp_path: Path) -> Path:
@@ -137,6 +139,25 @@ def test_digests_are_of_a_namespace_and_outlive_many_runs(docs: Path, index: BM2
     assert len(keys_of(index._store.log_keys(), "source")) <= FOLD_ABOVE
     assert read_by(read, lambda: ingest(index, find_files([docs]), namespace="n")) == []
     assert read_by(read, lambda: run(index, docs)) == ["a.txt", "b.txt", "empty.txt"]
+
+
+def test_a_run_that_is_cut_short_is_continued(
+    docs: Path, index: BM25Index, read: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(unchanged, "REMEMBER_SECONDS", 0.0)
+    for name in ("c.txt", "d.txt"):
+        write(docs / name, f"some words of {name}\n\n" * 800)
+
+    def stop(_progress: Progress) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        ingest(index, find_files([docs]), progress=stop)
+    assert 0 < len(texts(index)) < 1_600
+    assert read_by(read, lambda: run(index, docs)) == ["d.txt"]
+    fresh = BM25Index.from_store(MemoryStore(), config=CONFIG)
+    run(fresh, docs)
+    assert texts(index) == texts(fresh)
 
 
 # Read again
@@ -321,8 +342,9 @@ def change_something(rng: random.Random, docs: Path, index: BM25Index) -> None:
 @pytest.mark.parametrize("moment", ["before", "halfway", "after"])
 @pytest.mark.parametrize("seed", range(2))
 def test_a_run_leaves_the_chunks_of_the_files_whatever_happened_before_it(
-    seed: int, moment: Moment, tmp_path: Path
+    seed: int, moment: Moment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(unchanged, "REMEMBER_SECONDS", 0.0)
     rng, docs, store = random.Random(seed), tmp_path / "docs", FaultyStore()
     docs.mkdir()
     for _ in range(40):
