@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from itertools import pairwise, product
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pytest
@@ -59,12 +59,14 @@ def test_a_mark_covers_all_that_belongs_to_a_word(text: str, term: str, marked: 
     assert shown(text, term) == [marked]
 
 
-def test_no_fragment_is_cut_before_the_marks_of_a_letter() -> None:
-    text = f"{'ที่นี่' * 9}{'किन्तु' * 9}हिन्दी {'कि' * 9}{'ที่' * 9}"
-    for term, size in product(("हिन्दी", "नี่ที่"), range(20, 50)):
-        for fragment in highlight({term: 1.0}, text, size=size):
-            borders = text[fragment.start] + text[fragment.end : fragment.end + 1]
-            assert not [char for char in borders if unicodedata.category(char).startswith("M")]
+@pytest.mark.parametrize(
+    ("text", "term"), [(f"{'किन्तु' * 9} हिन्दी {'किन्तु' * 9}", "हिन्दी"), (f"{'นี่' * 20}ที่{'นี่' * 20}", "ที่นี่")]
+)
+def test_no_fragment_is_cut_before_the_marks_of_a_letter(text: str, term: str) -> None:
+    for size in range(20, 50):
+        (fragment,) = highlight({term: 1.0}, text, size=size)
+        borders = text[fragment.start] + text[fragment.end]
+        assert not [char for char in borders if unicodedata.category(char).startswith("M")]
 
 
 @pytest.mark.parametrize(
