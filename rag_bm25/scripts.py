@@ -53,9 +53,10 @@ SEGMENTED = "".join(script.chars for script in SCRIPTS if script.segmenter)
 def _find_marks() -> str:
     """Return the signs of vowels and tones, accents and points, as in a regular expression's set.
 
-    Those that Python 3.10 knows are marks in every later version, too.
+    Those that Python 3.10 knows are marks in every later version, too. Beyond the Basic Multilingual Plane, a regular
+    expression would compare them one by one.
     """
-    kinds = "".join(map(unicodedata.category, map(chr, range(0x1E960))))
+    kinds = "".join(map(unicodedata.category, map(chr, range(0x10000))))
     found = re.finditer("(?:M[nc])+", kinds)
     return "".join(f"{chr(match.start() // 2)}-{chr(match.end() // 2 - 1)}" for match in found)
 
