@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from rag_bm25.analysis.bigrams import bigrams_of, locate_bigrams
 from rag_bm25.analysis.config import AnalyzerConfig
-from rag_bm25.analysis.normalization import Origins, keeps_places, normalize, plain_form
+from rag_bm25.analysis.normalization import Origins, join_lines, keeps_places, normalize, plain_form
 from rag_bm25.analysis.phrases import PhraseText, PhraseWords
 from rag_bm25.analysis.runs import find_runs, holds_segmented, is_all_segmented, is_segmented, is_syllabic, locate_runs
 from rag_bm25.analysis.segmentation import Cutters, SegmenterName, place_words
@@ -247,7 +247,8 @@ class Analyzer:
 
     def _normal_form(self, text: str) -> str:
         """Return the text in the form that is cut; user words are found in normalised text only."""
-        return plain_form(text, simplify=self.config.simplify) if self._other_words is None else self._normalized(text)
+        plain = self._other_words is None
+        return join_lines(plain_form(text, simplify=self.config.simplify) if plain else self._normalized(text))
 
     def _pieces(self, text: str) -> list[str]:
         """Split a text at user words of mixed scripts, which are at the odd places."""

@@ -12,7 +12,7 @@ from operator import itemgetter, or_
 from typing import TYPE_CHECKING, Annotated, NamedTuple, TypeAlias
 
 from rag_bm25.analysis.places import locate_terms
-from rag_bm25.analysis.runs import LETTER
+from rag_bm25.analysis.runs import is_within_word
 from rag_bm25.budget import check_budget
 from rag_bm25.definitions import Between, check_fields
 from rag_bm25.documents.chunks import Fragment
@@ -34,7 +34,6 @@ _NO_END = re.compile(
     r"(?:(?:^|[.\s(])[A-Za-z]|(?:^|\n)\s*\d{1,3}|\b(?:Mr|Mrs|Ms|Dr|Prof|St|Figs?|Nos?|Eq|vs|al|cf|pp))$"
 )
 _CLAUSE = re.compile(r"[，、：,;:]\s*")
-_WITHIN_WORD = re.compile(LETTER * 2)
 
 
 @dataclass(frozen=True)
@@ -260,6 +259,6 @@ def _ends_sentence(text: str, match: re.Match[str]) -> bool:
 def _word_border(text: str, place: int, inner: int) -> int:
     """Move a place within a word towards another one, as far as the border of the word."""
     step = 1 if place < inner else -1
-    while place != inner and _WITHIN_WORD.match(text, place - 1):
+    while place != inner and is_within_word(text, place):
         place += step
     return place

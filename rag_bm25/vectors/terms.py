@@ -51,7 +51,7 @@ def is_word_bigram(term: str) -> bool:
 
 
 def is_cjk(term: str) -> bool:
-    """Return whether a term begins with a Chinese character, kana or hangul."""
+    """Return whether a term begins with a Chinese character, kana, hangul or Thai."""
     return not term.isascii() and _CJK.match(term_text(term)) is not None
 
 

@@ -17,6 +17,7 @@ from rag_bm25.weighting.fields import FieldWeight
 ANALYZER = Analyzer()
 EVERY = Highlighting(max_fragments=1000)
 WORDS = ["劳动合同", "勞動法", "解除", "ＢＭ２５", "on-line", "online", "U.S.", "Retrieval", "information", "user's"]
+WORDS += ["劳动合\n同", "हिन्दी", "ที่ดี", "cafe\u0301", "العَرَبِيَّة"]
 texts = st.lists(st.sampled_from([*WORDS, " ", "，", "。", ". ", "的"]), min_size=1, max_size=12).map("".join)
 SYNONYMS = Synonyms.of({"解除": ["劳动合同"], "online": ["information retrieval"]})
 OPTIONS: dict[str, dict[str, Any]] = {

@@ -4,6 +4,7 @@ import ast
 import copy
 import json
 import pickle
+import unicodedata
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -101,6 +102,56 @@ def test_a_question_of_which_bigrams_alone_are_left_keeps_its_words() -> None:
     assert analyzer.stop_words_in("为什么如何") == []
 
 
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("हिन्दी में नदी का पानी", ["हिन्दी", "में", "नदी", "का", "पानी"]),
+        ("বাংলা ভাষা", ["বাংলা", "ভাষা"]),
+        ("தமிழ் மொழி, తెలుగు", ["தமிழ்", "மொழி", "తెలుగు"]),
+        ("हिन्दी-उर्दू राम२", ["हिन्दी", "उर्दू", "राम२"]),  # letters and marks are no identifier
+        ("العَرَبِيَّة ــ مُحَمَّد", ["العربية", "محمد"]),
+        ("שָׁלוֹם עֲלֵיכֶם", ["שלום", "עליכם"]),
+        ("ภาษาไทย ปี๒๕๖๗", ["ภา", "าษ", "ษา", "าไ", "ไท", "ทย", "ปี", "๒๕๖๗"]),
+        ("ខ្មែរ ພາສາ", ["ខ្មែ", "មែរ", "ພາ", "າສ", "ສາ"]),
+        ("မြန်မာ", ["မြန်", "န်မာ"]),
+        ("カ゚キ 한국어 é", ["カ゚キ", "한국", "국어", "e"]),
+        ("İstanbul i\u0307zmir ISPARTA ısparta", ["istanbul", "izmir", "isparta", "isparta"]),
+        ("Łódź København Malmö œuvre Straße", ["lodz", "kobenhavn", "malmo", "oeuvr", "strass"]),
+        ("naïve naive résumés x\u20d7", ["naiv", "naiv", "resum", "x"]),
+        ("май ёлка ΐ が", ["май", "ёлка", "ΐ", "が"]),  # accents of other letters are their own
+        ("1\ufe0f\u20e3 ⻛险 劳动合\n同", ["1", "风险", "劳动", "合同", "劳动合同"]),
+    ],
+)
+def test_the_words_of_each_script(text: str, tokens: list[str]) -> None:
+    words = Analyzer(WORDS)(text)
+    assert words == [unicodedata.normalize("NFC", word) for word in tokens]
+    assert [token.text for token in Analyzer(WORDS).locate(text)] == words
+
+
+@pytest.mark.parametrize(
+    ("chunk", "query"),
+    [
+        ("ฉันชอบภาษาไทยมาก", "ภาษาไทย"),
+        ("ខ្ញុំរៀនភាសាខ្មែរ", "ភាសា"),
+        ("اللغة العَرَبِيَّة جميلة", "العربية"),
+        ("العربية", "العَرَبِيَّة"),
+        ("un café noir", "cafe"),
+        ("the cafe", "CAFÉ"),
+        ("解除劳动合\n同，应当", "劳动合同"),
+        ("⻋辆", "车"),
+    ],
+)
+def test_a_word_is_found_as_others_spell_it(chunk: str, query: str) -> None:
+    analyzer = Analyzer()
+    assert set(query_tokens(analyzer, query)) <= {*analyzer(chunk), "车"}
+    phrase = analyzer.phrase_text(query)
+    assert analyzer.phrase_text(chunk).holds(phrase, 0)
+
+
+def test_words_that_share_their_consonants_alone_are_two() -> None:
+    assert not set(Analyzer()("नदी का पानी")) & set(Analyzer().query("दान"))
+
+
 def test_words_in_capitals_are_kept() -> None:
     assert Analyzer()("WHO is it, IT or US? A") == ["who", "it", "us"]
 
@@ -155,9 +206,10 @@ def test_a_callable_is_asked_for_query_tokens_where_it_has_no_query() -> None:
     ("language", "text", "tokens"),
     [
         ("german", "Häuser der Städte", ["haus", "der", "stadt"]),
-        ("french", "élèves français", ["élev", "franc"]),
+        ("french", "élèves français", ["elev", "franc"]),
         ("russian", "книги 检索", ["книг", "检索"]),
-        ("english", "élèves running", ["élèves", "run"]),  # as True
+        ("english", "élèves running", ["elev", "run"]),  # as True
+        ("hindi", "लड़के किताबें", ["लड\u093cक", "किताब"]),
     ],
 )
 def test_another_language_is_stemmed(language: str, text: str, tokens: list[str]) -> None:
@@ -188,7 +240,7 @@ class Cutter:
     search = exact
 module.load_segmenter = lambda name, user_words: Cutter()
 sys.modules["thai"] = module
-scripts.SCRIPTS = (*scripts.SCRIPTS, scripts.Script("\u0e01-\u0e4e", segmenter="thai"))
+scripts.SCRIPTS = (scripts.Script("\u0e01-\u0e4e", segmenter="thai"), *scripts.SCRIPTS)
 scripts.SEGMENTED += "\u0e01-\u0e4e"
 from rag_bm25.analysis import Analyzer
 print(ascii(Analyzer()("\u0e01\u0e02\u0e03\u0e04 \u5168\u6587\u68c0\u7d22 running")))

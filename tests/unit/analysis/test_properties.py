@@ -23,11 +23,12 @@ TO_SIMPLIFIED = str.maketrans(TRADITIONAL, SIMPLIFIED)
 
 # Pieces that mean something to one of the rules, so that texts of them meet the borders between the rules.
 SIGNS = [*".,，-'’_+#/ \n", "__", "++", "'s", "\u3000", "\u2028", "\x85", "\0", "\ud800", "👍"]
-INVISIBLE = ["\u200b", "\u00ad", "\ufe0f", "\ufeff", "\u0301", "\u0308"]
+INVISIBLE = ["\u200b", "\u00ad", "\ufe0f", "\ufeff", "\u0301", "\u0308", "\u064e", "\u0640"]
 DIGITS = ["1", "12", "123", "000", "3.5", "²", "½", "１", "١", "९", "v1", "Ⅷ"]
-LATIN = ["a", "C", "v", "s", "IT", "the", "is", "gpt", "café", *"ßﬁﬃſİıΣςǅŉΐＡ㎏ﷺก"]
-CHINESE = [*"中文檢索乾隆薴〇㐂𠮷鿿豈⼈"]
-SYLLABIC = [*"カｶﾞ゙ーｰ한한ㄱ"]
+LATIN = ["a", "C", "v", "s", "IT", "the", "is", "gpt", "café", *"ßﬁﬃſİıΣςǅŉΐＡ㎏ﷺøй"]
+CHINESE = [*"中文檢索乾隆薴〇㐂𠮷鿿豈⼈⻛"]
+SYLLABIC = [*"カｶﾞ゙ーｰ한한ㄱกำ่ប្"]
+INDIC = [*"हिन्மி"]
 
 
 def kind(token: str) -> int:
@@ -35,7 +36,7 @@ def kind(token: str) -> int:
     return is_bigram(token) + (is_bigram(token) and " " in token)
 
 
-pieces = st.sampled_from(SIGNS + INVISIBLE + DIGITS + LATIN + CHINESE + SYLLABIC)
+pieces = st.sampled_from(SIGNS + INVISIBLE + DIGITS + LATIN + CHINESE + SYLLABIC + INDIC)
 texts = st.one_of(st.text(), st.lists(pieces, max_size=12).map("".join))
 
 

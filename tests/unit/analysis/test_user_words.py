@@ -28,7 +28,8 @@ def tokens(text: str, *user_words: str | tuple[str, int]) -> list[str]:
         (["a.b"], "axb a.b", ["axb", "a.b"]),
         (["ラーメン"], "ラーメンを", ["ラーメン", "を"]),
         (["the"], "the end", ["the", "end"]),
-        (["ſtraße"], "Straße İstraße", ["strasse", "i̇strasse"]),
+        (["हि", "दी"], "हि हिन्दी", ["हि", "हिन्दी"]),
+        (["ſtraße"], "Straße İstraße", ["strasse", "istrass"]),
     ],
 )
 def test_a_user_word_of_mixed_scripts_is_one_token(user_words: list[str], text: str, expected: list[str]) -> None:

@@ -155,9 +155,9 @@ def test_humps_of_camel_case_are_words_on_request(run: str, expected: list[str])
         ("end-of-file", ("end", "file")),
         ("files2", ("files2", "file", "2")),
         ("as", ()),
-        ("naïves", ("naïves",)),
+        ("naïves", ("naiv",)),
         ("ids", ("id",)),
-        ("\u01f0", ("\u01f0",)),  # folding alone would take the caron off the letter
+        ("\u0390", ("\u0390",)),  # folding alone would take the accents off the letter
     ],
 )
 def test_words_are_folded_stemmed_and_dropped(run: str, terms: tuple[str, ...]) -> None:
