@@ -94,7 +94,7 @@ def nearness(text: PhraseText, weights: Mapping[str, float]) -> float:
 def _places(text: PhraseText, words: Mapping[str, float]) -> dict[str, list[tuple[int, int]]]:
     """Return the first and last position of each place of the words that a text has, in text order."""
     parts = {word: tuple(word) if is_segmented(word) else (word,) for word in words}
-    starts = {own[0]: [] for own in parts.values()}
+    starts: dict[str, list[int]] = {own[0]: [] for own in parts.values()}
     for number, word in enumerate(text.words):
         if word in starts:
             starts[word].append(number)
