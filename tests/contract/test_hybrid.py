@@ -126,16 +126,22 @@ def test_scores_of_both_arms_are_those_of_each_search(index: BM25Index) -> None:
 def test_what_one_arm_has_not_found_has_its_exact_score(
     index: BM25Index, limits: dict[str, int], normalization: Any
 ) -> None:
-    """Whether the other arm's limit, its words or a filter kept it from that."""
     lexical = {hit.id: hit.score for hit in index.search("apple cherry")}
     dense = {hit.id: hit.score for hit in index.search_dense(QUERY)}
     fusion = Weighted(0.6, 0.4, normalization=normalization)
-    for filters in ({}, {"dense_filter": {"n": {"$gte": 1}}}, {"sparse_filter": {"n": {"$lte": 1}}}):
-        hits = index.search_hybrid("apple cherry", QUERY, fusion=fusion, arm_scores=True, **limits, **filters)
-        scores = {hit.id: (lexical.get(hit.id, 0.0), dense[hit.id]) for hit in hits}
-        assert {hit.id: (hit.sparse_score, hit.dense_score) for hit in hits} == {
-            id_: pytest.approx(both, rel=1e-6) for id_, both in scores.items()
-        }
+    hits = index.search_hybrid("apple cherry", QUERY, fusion=fusion, arm_scores=True, **limits)  # type: ignore[arg-type]
+    scores = {hit.id: (lexical.get(hit.id, 0.0), dense[hit.id]) for hit in hits}
+    assert {hit.id: (hit.sparse_score, hit.dense_score) for hit in hits} == {
+        id_: pytest.approx(both, rel=1e-6) for id_, both in scores.items()
+    }
+
+
+def test_an_arm_gives_nothing_to_what_its_own_filter_leaves_out(index: BM25Index) -> None:
+    asked: Any = {"sparse_filter": {"n": {"$lte": 1}}, "dense_filter": {"n": {"$gte": 1}}, "arm_scores": True}
+    hits = {hit.id: hit for hit in index.search_hybrid("apple", QUERY, **asked)}
+    assert [hits["d"].sparse_score, hits["a"].dense_score] == [0.0, None]
+    for id_, hit in hits.items():
+        assert index.explain_hybrid("apple", QUERY, id_, **asked).value == pytest.approx(hit.score, rel=1e-9)
 
 
 def test_a_chunk_with_a_word_is_above_one_with_none(index: BM25Index) -> None:

@@ -38,7 +38,7 @@ from rag_bm25.index.searching.selecting import Selector
 from rag_bm25.query.query import Query
 from rag_bm25.query.scores import explain_placement
 from rag_bm25.store.embeddings import as_vector
-from rag_bm25.store.rows import MAX_K, Scope, SearchArm
+from rag_bm25.store.rows import MAX_K, SearchArm
 from rag_bm25.store.search_params import check_search_params
 from rag_bm25.vectors.sparse import SparseVector
 
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from rag_bm25.query.explanation import Explanation
     from rag_bm25.query.query import QueryLike
     from rag_bm25.store.protocol import Store
-    from rag_bm25.store.rows import Match
+    from rag_bm25.store.rows import Match, Scope
 
 H = TypeVar("H", bound=Hit)
 
@@ -237,7 +237,7 @@ class HybridSearcher:
         for scores, matches in zip(known, found, strict=True):
             scores.update({match.row.pk: match.score for match in matches})
         heads = [{match.row.pk for match in rows[:head]} for rows, head in zip(found, request.heads, strict=True)]
-        if len(found[0]) < queries[0].arm.limit and request.arms[0].scope == request.arms[1].scope:
+        if len(found[0]) < queries[0].arm.limit:
             known[0].update(dict.fromkeys(heads[1] - known[0].keys(), 0.0))  # no other chunk has a word of the query
         sparse, dense = (
             _score_others(query, others - own, scores) if own else {}  # an arm without candidates has no scale
@@ -307,8 +307,7 @@ def _score_others(query: ArmQuery, pks: AbstractSet[str], known: dict[str, float
     """Return the exact scores of rows that an arm has not found; a row that is gone meanwhile has no similarity."""
     unknown = tuple(sorted(pks - known.keys()))
     if unknown:
-        scope = Scope(None, query.arm.scope.namespaces)
-        arm = replace(query.arm, scope=scope, params=None, vectors=False, pks=unknown)
+        arm = replace(query.arm, params=None, vectors=False, pks=unknown)
         if isinstance(query.vector, SparseVector):
             known.update(dict.fromkeys(unknown, 0.0))
         known.update({match.row.pk: match.score for match in _search(replace(query, arm=arm), len(unknown))})

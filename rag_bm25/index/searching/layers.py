@@ -80,6 +80,8 @@ class FusedCandidates:
         pk = next((found.pk for found in self.rows.values() if (found.id, found.namespace) == chunk), row.pk)
         layer = next((layer for layer in self.layers if pk in layer.fused), self.layers[0])
         sparse, dense = layer.arms
+        if sparse.get(pk) == 0 < lexical.value:
+            lexical = Explanation(0.0, "the filter of the arm leaves it out")
         weights = (fusion.sparse, fusion.dense) if isinstance(fusion, Weighted) else (1.0, 1.0)
         similarity = Explanation(dense.get(pk, 0.0), "similarity of the embeddings")
         return (
