@@ -16,6 +16,7 @@ from rag_bm25.cli import options as opt
 from rag_bm25.cli.console import print_json, print_note, progress_bars, show
 from rag_bm25.cli.embedding import DenseSearch, Model
 from rag_bm25.cli.rendering import render_comparison, render_evaluation
+from rag_bm25.cli.reranking import use_index
 from rag_bm25.cli.settings import AUTO, IndexOptions, parse_grid
 from rag_bm25.definitions import UNSET
 from rag_bm25.documents.chunks import Hit
@@ -156,6 +157,7 @@ def _search(
     **weighting: Any,
 ) -> Sequence[Sequence[Hit]]:
     """Return the hits of each query; a search by dense vectors alone has no weighting of words."""
+    use_index(given, index)
     asked = {**given, **({} if dense.mode == "dense" and model else weighting)}
     if model is None:
         return index.search_batch(texts, k, **asked)

@@ -297,6 +297,11 @@ class BM25Index:
         raise TypeError(msg)
 
     @property
+    def analyzer(self) -> TextAnalyzer:
+        """The analyzer of its chunks."""
+        return self._encoder.analyzer
+
+    @property
     def problems(self) -> list[str]:
         """Problems of the statistics that reading them has shown, one clause each; :meth:`repair` mends them."""
         return self._last_known.problems
