@@ -44,8 +44,8 @@ def without_apostrophes(word: str) -> str:
 
 
 def is_stop_word(word: str, stop_words: Collection[str]) -> bool:
-    """Return whether a word is one of the case-folded stop words; in capitals it is a name: IT, WHO, US."""
-    return word.casefold() in stop_words and not (len(word) > 1 and word.isupper())
+    """Return whether a word is one of the case-folded stop words; in capitals it is a name: IT, WHO, A."""
+    return word.casefold() in stop_words and not word.isupper()
 
 
 def is_number(word: str) -> bool:
