@@ -33,7 +33,7 @@ _PART_OR_NUMBER = re.compile(  # Python3.11, v2.5 and 2.4GHz are no parts betwee
 )
 _ACRONYM = re.compile(r"[^\W\d_](?:\.[^\W\d_])+")
 _LETTERS_AND_DIGITS = re.compile(  # Python3.11 is also Python3
-    r"(?=([^\W\d_]+\d+)\.)?([^\W\d_]{2,})([\d.]+)|([\d.]+)([^\W\d_]{2,4})|(\d+\.[\d.]+)[^\W\d_]"
+    r"(?=([^\W\d_]+\d+)\.)?([^\W\d_]{2,})([\d.]+)|([\d.]+)([^\W\d_]{2,4}|[^\W\d_]{1,2}[23])|([\d.]+)[^\W\d_]"
 )
 _CAMEL_HUMPS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
