@@ -26,6 +26,8 @@ ENGLISH = "english"
 MEMO_SIZE = 200_000  # runs, in about 50 MB
 
 _POSSESSIVE = re.compile(r"'[sS](?![^\W_])")
+_LIST = re.compile(r"\d{3}(?:,\d{3})+")
+_GROUP = re.compile(r"\d{3}")
 _DOTTED_NUMBER = re.compile(r"[vV]?(\d+(?:\.\d+)+)")
 _PART = re.compile(r"[^.\-_]+")
 _PART_OR_NUMBER = re.compile(  # Python3.11, v2.5 and 2.4GHz are no parts between dots
@@ -75,7 +77,12 @@ def words_of(run: str, rules: WordRules = WordRules()) -> list[Token]:  # noqa: 
     if is_simple(run) and not rules.split_camel_case:
         return [Token(run, 0, len(run))]
     compound, places = _without_signs(run)
-    return _in_run(_words_of_compound(compound, rules), places)
+    return [*_in_run(_words_of_compound(compound, rules), places), *_members_of_list(run)]
+
+
+def _members_of_list(run: str) -> list[Token]:
+    """Return the numbers of what may be a list, as ``404,500,502``: numbers seldom begin with three digits."""
+    return [Token(group[0], *group.span()) for group in _GROUP.finditer(run)] if _LIST.fullmatch(run) else []
 
 
 def is_simple(run: str) -> bool:
