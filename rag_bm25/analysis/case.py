@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import re
 
-_AMBIGUOUS = re.compile(
-    r"A(?<![\w.'\-]A)(?=\s+[\"'(]?[A-Za-z0-9])|I(?<![\w.'\-]I)(?![\w'\-/&])|(?:May|Will|Can|Must)(?![\w'])"
+_AMBIGUOUS = re.compile(  # tried at five letters only, hence the looks behind these
+    r"[AICMW](?:(?<=A)(?<![\w.'\-]A)(?=\s+[\"'(]?[A-Za-z0-9])|(?<=I)(?<![\w.'\-]I)(?![\w'\-/&])"
+    r"|(?:(?<=M)ay|(?<=W)ill|(?<=C)an|(?<=M)ust)(?![\w']))"
 )
-_BEFORE = 40  # characters that are looked at
-_IN_SENTENCE = re.compile(r"(?<!\w)[a-z0-9]\w*[,)]?[ \-]$")
-_SECOND = re.compile(r"(?:^|[.!?;:\n]\s?)\w+ $")  # word of its sentence, as in "Vitamin A is"
+_WITHIN_SENTENCE = re.compile(r"(?<!\w)[a-z]\w*[,)]?[ \-]$")
+_SECOND = re.compile(r"(?:^|[.!?;:\n])\s?\w+ $")  # word of its sentence, as in "Vitamin A is"
+_AT_START = re.compile(r"(?:^|[.!?;:\n])\s?$")
 _NUMBERED = re.compile(r"(?<!\w)(?:class|complex|factor|grade|group|level|part|phase|stage|type)s? $", re.IGNORECASE)
+_SURNAME = re.compile(r" [A-Z][a-z]")
 _IN_CAPITALS = re.compile(r"[A-Z0-9',\-]+(?: [A-Z0-9',\-]+){2,}[.!?]*")
+_BEFORE = 40  # characters that are looked at
 
 
 def settle_case(text: str) -> str:
@@ -28,13 +31,19 @@ def settle_case(text: str) -> str:
 
 
 def _settled(match: re.Match[str]) -> str:
-    word, at = match[0], match.start()
-    before = match.string[max(0, at - _BEFORE) : at]
+    word = match[0]
     if word == "I":
-        return word if _NUMBERED.search(before) else "i"
-    if _IN_SENTENCE.search(before):
+        return word if _follows(_NUMBERED, match) else "i"
+    if _follows(_WITHIN_SENTENCE, match):
         return word.upper()
-    return "a" if word == "A" and not _SECOND.search(before) else word
+    if word == "A":
+        return word if _follows(_SECOND, match) else "a"
+    is_first_name = word in ("May", "Will") and _SURNAME.match(match.string, match.end())
+    return word.upper() if is_first_name and _follows(_AT_START, match) else word
+
+
+def _follows(before: re.Pattern[str], match: re.Match[str]) -> bool:
+    return before.search(match.string, max(0, match.start() - _BEFORE), match.start()) is not None
 
 
 def settle_capitals(query: str) -> str:

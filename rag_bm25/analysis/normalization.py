@@ -29,6 +29,10 @@ _PLAIN = (
     "\x00-\x7f\u00a0\u00b7\u00c0-\u00ff\u2002-\u200a\u2014\u201c\u201d\u2026\u3000-\u3003\u3007-\u3011\u3014\u3015"
     "\u3041-\u3096\u30a1-\u30fe\uac00-\ud7a3\uff01\uff05\uff08\uff09\uff0c\uff1a\uff1b\uff1f"
 )
+# Circled numbers, and after a digit those above and below the line, and fractions, are none of its number.
+_CIRCLED = "\u2460-\u2473\u24ea-\u24ff\u2776-\u2793\u3251-\u325f\u32b1-\u32bf"
+_SMALL = "\u00b2\u00b3\u00b9\u00bc-\u00be\u2070\u2074-\u2079\u2080-\u2089\u2150-\u215e\u2189"
+_APART = re.compile(rf"[{_CIRCLED}{_SMALL}](?:(?<=[{_CIRCLED}])|(?<=\d.)[{_SMALL}]*)")
 _ELLIPSIS = "\u2026"  # the only one that becomes several
 _COMMA_IN_NUMBER = re.compile("\uff0c(?<=[0-9]\uff0c)(?=[0-9])")
 MANY_PARTS = 30  # to be normalised: all at once takes less time
@@ -45,7 +49,8 @@ _OF_LENGTH_1 = (  # starters that become one character
     "\uac00-\ud7a3\uff01-\uff5e"
 )
 _SAME_PLACES = re.compile(f"[{_OF_LENGTH_1}]*")
-_CLUSTERS = re.compile(f"(?P<same>[{_OF_LENGTH_1}]+(?![^{_STARTERS}]))|.[^{_STARTERS}]*", re.DOTALL)
+_JOINING = rf"(?:[^{_STARTERS}]|(?<=\d)[{_SMALL}]+)"
+_CLUSTERS = re.compile(f"(?P<same>[{_OF_LENGTH_1}]+(?!{_JOINING}))|.{_JOINING}*", re.DOTALL)
 
 
 def is_plain(text: str, *, simplify: bool = True) -> bool:
@@ -74,7 +79,8 @@ def normalize(text: str, *, simplify: bool = True) -> str:
     """Convert a text to NFKC without invisible characters, with one apostrophe and one hyphen; letter case stays."""
     if text.isascii():
         return text
-    replaced = unicodedata.normalize("NFKC", text).translate(_replacements(simplify))
+    apart = _APART.sub(r" \g<0> ", text)
+    replaced = unicodedata.normalize("NFKC", apart).translate(_replacements(simplify))
     return unicodedata.normalize("NFC", replaced)  # an invisible character may have stood before an accent
 
 

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from rag_bm25.weighting.query import QueryWeighting
 
 
+_NUMERAL_SOURCE = TermSource(within_chinese=True)
+
+
 @dataclass(frozen=True)
 class Addition:
     """Terms that are added to a query together."""
@@ -37,6 +40,7 @@ class Addition:
     like: tuple[str, ...]  # words that all the added terms together may weigh no more than
     factors: tuple[tuple[str, float], ...]  # further factors of the weights, by name
     phrase: tuple[str, ...] = ()  # bigrams that are searched for in place of the words
+    is_numeral: bool = False
 
     @property
     def terms(self) -> tuple[str, ...]:
@@ -55,10 +59,11 @@ class ExpandedQuery:
 
     own: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))  # the boost of each occurrence
     additions: Counter[Addition] = field(default_factory=Counter)
+    numerals: set[str] = field(default_factory=set)  # of its own terms, the digits of articles
 
     def own_terms(self) -> list[QueryTerm]:
         """Return the terms of the query itself."""
-        return [QueryTerm(term, len(boosts), _own_source(boosts)) for term, boosts in self.own.items()]
+        return [QueryTerm(term, len(boosts), self._own_source(term)) for term, boosts in self.own.items()]
 
     def added_terms(
         self, weighting: QueryWeighting, weight_of: Callable[[Iterable[str]], float]
@@ -71,12 +76,20 @@ class ExpandedQuery:
         for addition, qtf in self.additions.items():
             check_budget()
             factors = (*addition.factors, *_limit(addition, weight_of))
-            source = TermSource(addition.reason, factors, of_phrase=bool(addition.phrase))
+            source = TermSource(addition.reason, factors, None, bool(addition.phrase), addition.is_numeral)
             boost = source.boost * float(weighting.term_weights(qtf))
             for term in addition.terms:
                 if term not in self.own and boost > heaviest.get(term, (0.0,))[0]:
                     heaviest[term] = boost, QueryTerm(term, qtf, source)
         return [term for _, term in heaviest.values()]
+
+    def _own_source(self, term: str) -> TermSource:
+        boosts, is_numeral = self.own[term], term in self.numerals
+        if boosts.count(1.0) == len(boosts):
+            return _NUMERAL_SOURCE if is_numeral else PLAIN_SOURCE
+        same = min(boosts) == max(boosts)
+        name = "boost, in the query" if same else "boost, mean of its occurrences in the query"
+        return TermSource(factors=((name, math.fsum(boosts) / len(boosts)),), within_chinese=is_numeral)
 
     def groups(self, ids: Mapping[str, int]) -> Iterator[TermGroup]:
         """Yield the words of the query, and the additions that stand for them."""
@@ -85,14 +98,6 @@ class ExpandedQuery:
                 yield TermGroup(frozenset([ids[term]]), frozenset([term]))
         for addition in self.additions:
             yield TermGroup(frozenset(map(ids.__getitem__, addition.needed)), addition.stands_for)
-
-
-def _own_source(boosts: list[float]) -> TermSource:
-    if boosts.count(1.0) == len(boosts):
-        return PLAIN_SOURCE
-    same = min(boosts) == max(boosts)
-    name = "boost, in the query" if same else "boost, mean of its occurrences in the query"
-    return TermSource(factors=((name, math.fsum(boosts) / len(boosts)),))
 
 
 def _limit(addition: Addition, weight_of: Callable[[Iterable[str]], float]) -> Iterator[tuple[str, float]]:

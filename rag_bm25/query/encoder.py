@@ -160,7 +160,7 @@ class QueryEncoder:
 
     def _boost_kinds(self, wanted: Sequence[QueryTerm]) -> list[QueryTerm]:
         """Give each term the factors of its kind; leave out those with a factor of 0."""
-        kinds = [_kind_of(term) for term, _, _ in wanted]
+        kinds = [_kind_of(term, source) for term, _, source in wanted]
         boosts = self._kind_boosts[_CJK_BIGRAM in kinds]
         boosted: list[QueryTerm] = []
         for kind, term in zip(kinds, wanted, strict=True):
@@ -197,11 +197,11 @@ class _KindBoost:
         return self._plain if source is PLAIN_SOURCE else replace(source, factors=(*source.factors, *self._factors))
 
 
-def _kind_of(term: str) -> int:
+def _kind_of(term: str, source: TermSource) -> int:
     """Return the kind of a term, by which queries weigh it."""
     if is_bigram(term):
         return _WORD_BIGRAM if is_word_bigram(term) else _CJK_BIGRAM
-    return _CJK if is_cjk(term) else _LATIN
+    return _CJK if source.within_chinese or is_cjk(term) else _LATIN
 
 
 def _count_relevant(
