@@ -175,6 +175,28 @@ class Analyzer:
         """
         return [self._exact.cut(run) for run in self._runs(text) if is_segmented(run)]
 
+    def compounds(self, query: str) -> list[tuple[str, ...]]:
+        """Return the tokens of each name with a digit that is several words of a query: the whole, and its parts.
+
+        Parameters
+        ----------
+        query : str
+            Any text.
+
+        Returns
+        -------
+        list of tuple of str
+            In text order, with repeats.
+
+        Examples
+        --------
+        >>> Analyzer().compounds("S5-D2 firmware")
+        [('s5-d2', 's5', 'd2')]
+        """
+        names = (run for run in self._runs(query) if not ("," in run or is_syllabic(run)))  # 404,500 is a list
+        of_names = map(self._in_queries.terms.__getitem__, names)
+        return [terms for terms in of_names if len(terms) > 1 and any(map(str.isdecimal, terms[0]))]
+
     def phrase_text(self, text: str) -> PhraseText:
         """Return the words of a text with their positions, for phrases.
 

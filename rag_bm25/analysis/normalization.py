@@ -130,6 +130,7 @@ def _replacements(simplify: bool) -> Mapping[int, str | None]:
     table |= dict.fromkeys(map(ord, _QUOTES), "'")
     table |= dict.fromkeys(map(ord, _HYPHENS), "-")
     table |= dict.fromkeys(points_in(_IGNORED))
+    table |= {point: f"{unicodedata.numeric(chr(point)):.0f}" for point in points_in(_CIRCLED)}  # NFKC keeps black ones
     return table
 
 

@@ -19,7 +19,7 @@ from rag_bm25.query.synonyms import Synonyms
 from rag_bm25.vectors.terms import is_bigram
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from rag_bm25.analysis import TextAnalyzer
     from rag_bm25.query.lookup import TermLookup
@@ -116,6 +116,8 @@ class Expander:
             counts -= Counter(match.source.terms if match.replaced else ())
         for term, count in counts.items():
             expanded.own[term] += [part.boost] * count
+        compounds: Callable[[str], list[tuple[str, ...]]] | None = getattr(self.analyzer, "compounds", None)
+        expanded.compounds.extend(compounds(part.text) if compounds is not None else ())
         if speller is not None:
             words = list(filterfalse(is_bigram, counts))
             expanded.additions.update(_respellings(speller, part, words))
