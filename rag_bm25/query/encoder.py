@@ -151,7 +151,8 @@ class QueryEncoder:
         return np.array([self.ids[term] for term in terms], np.uint32)
 
     def _own_weights(self, statistics: CorpusCounts, terms: Sequence[str]) -> list[float]:
-        return self.word_weights(statistics.df(self._ids_of(terms)), statistics).tolist()
+        weights: list[float] = self.word_weights(statistics.df(self._ids_of(terms)), statistics).tolist()
+        return weights
 
     def _weight_of(self, statistics: CorpusCounts, shares: Mapping[str, float], keys: Iterable[str]) -> float:
         """Return how much distinct terms weigh together; unknown ones count as if one chunk had them."""
