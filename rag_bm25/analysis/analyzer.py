@@ -7,6 +7,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, get_args
 
 from rag_bm25.analysis.bigrams import bigrams_of, locate_bigrams
+from rag_bm25.analysis.case import settle_capitals, settle_case
 from rag_bm25.analysis.config import AnalyzerConfig
 from rag_bm25.analysis.normalization import Origins, join_lines, keeps_places, normalize, plain_form
 from rag_bm25.analysis.phrases import PhraseText, PhraseWords
@@ -98,7 +99,7 @@ class Analyzer:
             Words of 1 to 64 characters in text order, with repeats; after them the bigrams, likewise, each marked by
             :data:`rag_bm25.vectors.terms.BIGRAM_MARK`.
         """
-        return self._query(text)[0]
+        return self._query(settle_capitals(text))[0]
 
     def locate(self, text: str) -> list[Token]:
         r"""Return the tokens of a chunk with their places in its text.
@@ -149,6 +150,7 @@ class Analyzer:
         list of str
             In text order, without repeats.
         """
+        text = settle_capitals(text)
         _, topic, kept = self._query(text)
         searched = {word for word in self._words(topic) if not is_stop_word(word, kept.dropped)}
         return list(dict.fromkeys(word.casefold() for word in self._words(text) if word not in searched))
@@ -172,6 +174,28 @@ class Analyzer:
         [['劳动合同'], ['的', '解除']]
         """
         return [self._exact.cut(run) for run in self._runs(text) if is_segmented(run)]
+
+    def compounds(self, query: str) -> list[tuple[str, ...]]:
+        """Return the tokens of each name with a digit that is several words of a query: the whole, and its parts.
+
+        Parameters
+        ----------
+        query : str
+            Any text.
+
+        Returns
+        -------
+        list of tuple of str
+            In text order, with repeats.
+
+        Examples
+        --------
+        >>> Analyzer().compounds("S5-D2 firmware")
+        [('s5-d2', 's5', 'd2')]
+        """
+        names = (run for run in self._runs(query) if not ("," in run or is_syllabic(run)))  # 404,500 is a list
+        of_names = map(self._in_queries.terms.__getitem__, names)
+        return [terms for terms in of_names if len(terms) > 1 and any(map(str.isdecimal, terms[0]))]
 
     def phrase_text(self, text: str) -> PhraseText:
         """Return the words of a text with their positions, for phrases.
@@ -248,7 +272,8 @@ class Analyzer:
     def _normal_form(self, text: str) -> str:
         """Return the text in the form that is cut; user words are found in normalised text only."""
         plain = self._other_words is None
-        return join_lines(plain_form(text, simplify=self.config.simplify) if plain else self._normalized(text))
+        form = plain_form(text, simplify=self.config.simplify) if plain else self._normalized(text)
+        return settle_case(join_lines(form))
 
     def _pieces(self, text: str) -> list[str]:
         """Split a text at user words of mixed scripts, which are at the odd places."""

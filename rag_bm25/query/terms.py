@@ -55,6 +55,7 @@ class TermSource:
     factors: tuple[tuple[str, float], ...] = ()  # by name, all > 0
     feedback: FeedbackFactor | None = None
     of_phrase: bool = False  # whether bigrams stand for words, and so have the weight of words
+    within_chinese: bool = False  # whether it is a number within a Chinese word, and so has the weight of Chinese
 
     @cached_property
     def boost(self) -> float:
