@@ -9,12 +9,11 @@ import typer
 from rag_bm25.cli import options as opt
 from rag_bm25.cli.console import print_result
 from rag_bm25.cli.rendering import render_calibration
-from rag_bm25.cli.settings import DEFAULT_CHUNK_SIZE, K1, B, IndexOptions, Settings, make_splitter
+from rag_bm25.cli.settings import DEFAULT_CHUNK_SIZE, K1, B, IndexOptions, Settings, make_splitter, new_config
 from rag_bm25.cli.sources import SourceOptions
 from rag_bm25.errors import InputError
 from rag_bm25.evaluation.running import mean_length
 from rag_bm25.index.config import IndexConfig
-from rag_bm25.index.settings import with_settings
 from rag_bm25.ingestion.reading import sample
 from rag_bm25.weighting.calibration import PROPOSED_RATIO, Calibration
 from rag_bm25.weighting.calibration import calibrate as propose
@@ -51,7 +50,7 @@ def calibrate(
         msg = "chunk_size is proposed, not given; files are cut at --split-size"
         raise typer.BadParameter(msg, param_hint="--set")
     if paths:
-        config = with_settings(opt.with_analyzer(IndexConfig(split_size), place.text_analyzer), settings)
+        config = new_config(split_size, place.text_analyzer, settings)
         proposal = _propose_for_files(paths, sources, config, chunk_overlap, ratio)
     else:
         proposal = _propose_for_index(place, namespace, ratio)

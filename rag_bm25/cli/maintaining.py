@@ -9,13 +9,12 @@ import typer
 from rag_bm25.cli import options as opt
 from rag_bm25.cli.console import is_terminal, print_note, print_result, progress_bars
 from rag_bm25.cli.rendering import count, join_first, natural_key, render_stats
-from rag_bm25.cli.settings import DEFAULT_CHUNK_SIZE, IndexOptions, WordFiles
+from rag_bm25.cli.settings import DEFAULT_CHUNK_SIZE, IndexOptions, WordFiles, new_config
 from rag_bm25.errors import ClockError, FormatError
 from rag_bm25.filters import parse_filter
 from rag_bm25.index.arguments import name_namespace
 from rag_bm25.index.config import IndexConfig
 from rag_bm25.index.maintenance.verification import RepairReport
-from rag_bm25.index.settings import with_settings
 from rag_bm25.ingestion.obsolete import below_folder
 from rag_bm25.ingestion.pruning import is_below
 from rag_bm25.weighting.calibration import drift_warning
@@ -81,8 +80,7 @@ def repair(
     With --erase, the vocabulary keeps no words of deleted chunks, and the file of milvus-lite 2.5 is rewritten, for
     which its disk needs the room of a second one.
     """
-    default = opt.with_analyzer(IndexConfig(DEFAULT_CHUNK_SIZE), place.text_analyzer)
-    config = with_settings(default, {**settings.given(), **words.given()})
+    config = new_config(DEFAULT_CHUNK_SIZE, place.text_analyzer, {**settings.given(), **words.given()})
     report = _repair(place, config, progress, erase=erase)
     print_result(
         as_json,

@@ -20,11 +20,12 @@ DEFAULT = "**the default**"
 
 
 def _config(analyzer: dict[str, Any] | None = None, **settings: Any) -> IndexConfig:
-    return IndexConfig(1, analyzer=AnalyzerConfig(**(analyzer or {})), **settings)
+    return IndexConfig(1, analyzer=AnalyzerConfig(**(analyzer or {})), **{"fields": "default", **settings})
 
 
 CHOICES: dict[str, IndexConfig] = {
     DEFAULT: _config(),
+    "`fields=none`": _config(fields={}),
     "`idf=lucene`": _config(idf="lucene"),
     "`length_unit=characters`": _config(length_unit="characters"),
     "`length_unit=terms`": _config(length_unit="terms"),

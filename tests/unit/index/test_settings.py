@@ -61,7 +61,7 @@ def test_a_text_is_read_by_the_kind_of_its_setting(name: str, text: str, value: 
         ("stem", "klingon", "stem must be True, False or one of arabic, "),
         ("fields", "title", "fields.title.chunk_size is missing"),
         ("fields", ":30", "fields must be a mapping of names to FieldWeight, got {'': "),
-        ("fields", "a:30+a:20", "fields must be a mapping of names to FieldWeight, got 'a:30+a:20'"),
+        ("fields", "a:30+a:20", "fields must be default or a mapping of names to FieldWeight, got 'a:30+a:20'"),
         ("fields", "title:30:1:0.5:2", "fields.title has no '2'; it has chunk_size, weight, b"),
         ("fields", "title:long", "fields.title.chunk_size must be a finite number > 0, got 'long'"),
         ("fields", "title:30:0", "fields.title.weight must be a number in [0.001, 1,000], got 0"),
