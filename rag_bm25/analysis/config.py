@@ -67,7 +67,7 @@ class AnalyzerConfig:
         Which compounds are a term as a whole, beside their parts: those with a digit, an underscore, a dot or camel
         case, such as ``GPT-4o`` and ``user_id``, and as one word those with a short prefix, so that ``on-line`` finds
         ``online``; or all, such as ``state-of-the-art``, too.
-    query_stop_words : iterable of str
+    question_words : iterable of str
         Words to drop from queries as well, likewise, unless nothing else is in the query; by default question words
         and pronouns, English and Chinese.
     query_stop_structures : bool
@@ -99,7 +99,7 @@ class AnalyzerConfig:
     bigrams: bool = True
     word_bigrams: bool = True
     compounds: Compounds = "identifiers"
-    query_stop_words: Annotated[tuple[str, ...], _sorted_stop_words] = QUESTION_WORDS
+    question_words: Annotated[tuple[str, ...], _sorted_stop_words] = QUESTION_WORDS
     query_stop_structures: bool = True
     distinct_bigrams: bool = True
 

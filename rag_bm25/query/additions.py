@@ -54,11 +54,20 @@ class ExpandedQuery:
     """The terms of a query, and the additions to them."""
 
     own: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))  # the boost of each occurrence
+    questions: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))  # likewise
     additions: Counter[Addition] = field(default_factory=Counter)
 
     def own_terms(self) -> list[QueryTerm]:
         """Return the terms of the query itself."""
         return [QueryTerm(term, len(boosts), _own_source(boosts)) for term, boosts in self.own.items()]
+
+    def question_terms(self, weight: float) -> list[QueryTerm]:
+        """Return the terms of question words with their weight."""
+        factor = ("question_word_weight, of question words", weight)
+        return [
+            QueryTerm(term, len(boosts), TermSource(factors=(*_own_source(boosts).factors, factor), is_question=True))
+            for term, boosts in self.questions.items()
+        ]
 
     def added_terms(
         self, weighting: QueryWeighting, weight_of: Callable[[Iterable[str]], float]

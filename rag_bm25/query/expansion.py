@@ -116,6 +116,8 @@ class Expander:
             counts -= Counter(match.source.terms if match.replaced else ())
         for term, count in counts.items():
             expanded.own[term] += [part.boost] * count
+        for term in text.question_terms:
+            expanded.questions[term].append(part.boost)
         if speller is not None:
             words = list(filterfalse(is_bigram, counts))
             expanded.additions.update(_respellings(speller, part, words))

@@ -28,7 +28,7 @@ CHOICES: dict[str, IndexConfig] = {
     "`idf=lucene`": _config(idf="lucene"),
     "`length_unit=characters`": _config(length_unit="characters"),
     "`length_unit=terms`": _config(length_unit="terms"),
-    "`query_stop_words=()`": _config({"query_stop_words": ()}),
+    "`question_words=()`": _config({"question_words": ()}),
     "`query_stop_structures=false`": _config({"query_stop_structures": False}),
     "`query_segmentation=search`": _config({"query_segmentation": "search"}),
     "`word_bigram_weight=0`": _config(word_bigram_weight=0.0),

@@ -86,7 +86,7 @@ def test_question_words_are_dropped_from_queries_alone(query: str, words: list[s
     assert analyzer.query(query) == words
     assert analyzer.stop_words_in(query) == dropped
     assert set(dropped) - {"is", "a", "are", "the", "for"} <= set(analyzer(query))
-    kept = Analyzer(replace(WORDS, query_stop_words=(), query_segmentation="search", query_stop_structures=False))
+    kept = Analyzer(replace(WORDS, question_words=(), query_segmentation="search", query_stop_structures=False))
     assert kept.query(query) == kept(query)
 
 
@@ -106,7 +106,7 @@ def test_words_in_capitals_are_kept() -> None:
 
 
 def test_the_dropped_stop_words_are_told_once_in_text_order() -> None:
-    analyzer = Analyzer(AnalyzerConfig(stop_words=["的", "the", "of", "it"], query_stop_words=()))
+    analyzer = Analyzer(AnalyzerConfig(stop_words=["的", "the", "of", "it"], question_words=()))
     text = "It's 民的 state-of-the-art 的 IT, the 5G网络"
     assert analyzer.stop_words_in(text) == ["it", "的", "of", "the"]
     assert Analyzer().stop_words_in("北京 BM25") == []

@@ -97,7 +97,7 @@ def test_traditional_and_simplified_text_have_equal_tokens(text: str) -> None:
 
 @given(texts)
 def test_the_tokens_of_a_query_are_among_those_of_a_chunk_with_search_segmentation(text: str) -> None:
-    plain = AnalyzerConfig(query_segmentation="search", query_stop_words=(), query_stop_structures=False)
+    plain = AnalyzerConfig(query_segmentation="search", question_words=(), query_stop_structures=False)
     as_chunks = Analyzer(plain)
     assert as_chunks.query(text) == ANALYZER(text)
     assert not Counter(ANALYZER.query(text)) - Counter(ANALYZER(text))
