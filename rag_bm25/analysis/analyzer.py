@@ -60,8 +60,10 @@ class Analyzer:
     ['milvus', '2.5.1', '2.5', '与', '全文', '检索', '全文检索', '\x00与全', '\x00全文', '\x00文检', '\x00检索']
     >>> analyzer.query("Can you tell me about the IT department?")
     ['it', 'depart', '\x00it depart']
+    >>> analyzer.query("What is the IT department?")
+    ['it', 'depart', '\x00it depart', '\x00\x00what']
     >>> analyzer.stop_words_in("What is the IT department?")
-    ['what', 'is', 'the']
+    ['is', 'the']
     """
 
     def __init__(self, config: AnalyzerConfig = AnalyzerConfig(), *, segmenter: SegmenterName = "auto") -> None:  # noqa: B008
@@ -285,7 +287,7 @@ class Analyzer:
         return _Query(tokens, [], searched, self._in_chunks)
 
     def _cut_question_words(self, text: str) -> tuple[str, list[str]]:
-        """Cut question words of several ideographs out, which may be several words of the dictionary: 能不能 is 能 不能."""
+        """Cut out the question words of several ideographs, which may be several words: 能不能 is 能 不能."""
         if text.isascii() or not self._question_phrases.search(text):
             return text, []
         spans = list(self._locate_question_words(text))

@@ -5,14 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rag_bm25.weighting.calibration import effective_parameters
+from rag_bm25.weighting.calibration import effective_parameters, frequent_names
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from rag_bm25.index.config import IndexConfig
     from rag_bm25.statistics.corpus import CorpusCounts
     from rag_bm25.store.storage import StorageInfo
+    from rag_bm25.vectors.terms import Vocabulary
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,11 @@ class IndexStats:
         The same for bigrams; 0.0 where there are none.
     namespaces : list of str
         All namespaces of the index.
-    chunk_size, length_unit, weighting, k1, b
+    frequent_names : list of str
+        Terms as long as a name, two words or three ideographs, that more than half of the chunks have, the most
+        frequent first; none of fewer than 100 chunks. Most queries will have them, and ``idf="lucene"`` is better there
+        than ``epsilon``, which weighs them more than rarer words.
+    chunk_size, length_unit, weighting, idf, k1, b
         The parameters in use, see :class:`~rag_bm25.IndexConfig`.
     chunk_size_ratio : float
         chunk_size / mean_length; 1.0 for an empty index.
@@ -52,9 +57,11 @@ class IndexStats:
     average_idf: float
     average_bigram_idf: float
     namespaces: list[str]
+    frequent_names: list[str]
     chunk_size: float
     length_unit: str
     weighting: str
+    idf: str
     k1: float
     b: float
     chunk_size_ratio: float
@@ -68,9 +75,10 @@ def compute_stats(
     config: IndexConfig,
     statistics: CorpusCounts,
     namespaces: Sequence[str],
+    vocabulary: Callable[[], Vocabulary],
     storage: StorageInfo | None = None,
 ) -> IndexStats:
-    """Return the figures of some statistics; `namespaces` are all that exist."""
+    """Return the figures of some statistics; `namespaces` are all that exist, `vocabulary` reads their terms."""
     ratio = config.chunk_size / statistics.mean_length if statistics.mean_length else 1.0
     effective_k1, effective_b = effective_parameters(config.k1, config.b, ratio)
     return IndexStats(
@@ -82,9 +90,11 @@ def compute_stats(
         average_idf=statistics.idf_inputs.average_idf,
         average_bigram_idf=statistics.idf_inputs.average_bigram_idf,
         namespaces=list(namespaces),
+        frequent_names=_frequent_names(statistics, vocabulary),
         chunk_size=config.chunk_size,
         length_unit=config.length_unit,
         weighting=config.weighting,
+        idf=config.idf,
         k1=config.k1,
         b=config.b,
         chunk_size_ratio=ratio,
@@ -92,3 +102,10 @@ def compute_stats(
         effective_b=effective_b,
         storage=storage,
     )
+
+
+def _frequent_names(statistics: CorpusCounts, vocabulary: Callable[[], Vocabulary]) -> list[str]:
+    ids, df = statistics.more_frequent_than(statistics.num_chunks / 2)
+    terms = map(vocabulary().term, ids.tolist()) if len(ids) else ()
+    known = ((term, each) for term, each in zip(terms, df.tolist(), strict=True) if term is not None)
+    return frequent_names(known, statistics.num_chunks)

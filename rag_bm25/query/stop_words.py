@@ -20,5 +20,6 @@ def stop_words_in(analyzer: TextAnalyzer, query: Query, terms: QueryTerms | None
     """
     if not isinstance(analyzer, Analyzer):
         return []
-    of_parts = (analyzer.stop_words_in(part.text, terms and terms.question_terms) for part in query.parts)
+    counted = None if terms is None else terms.question_terms
+    of_parts = (analyzer.stop_words_in(part.text, counted) for part in query.parts)
     return list(dict.fromkeys(chain.from_iterable(of_parts)))

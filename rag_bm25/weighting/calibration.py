@@ -21,8 +21,13 @@ A chunk size that is too small costs much, and soon; one that is too large costs
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from rag_bm25.checks import parameter_error
+from rag_bm25.vectors.terms import is_bigram, is_cjk, is_word_bigram, term_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
 
 __all__ = ["calibrate", "effective_parameters"]
 
@@ -34,6 +39,9 @@ PROPOSED_RATIO = 1.4
 
 MIN_CHUNKS = 100
 """Minimum number of chunks for a warning: the mean length of fewer predicts little."""
+
+MIN_NAME = 3  # ideographs
+MAX_NAMES = 3  # in a warning
 
 
 @dataclass(frozen=True)
@@ -136,6 +144,62 @@ def drift_warning(ratio: float, chunks: int, k1: float, b: float) -> str | None:
         return None
     effect = "long chunks rank too low" if ratio < minimum else "the length of chunks hardly counts"
     return f"the chunk size is {ratio:.2g} times the mean length: {effect}"
+
+
+def idf_warning(idf: str, names: Sequence[str]) -> str | None:
+    """Warn of the IDF ``epsilon`` where most queries have a name that most chunks have.
+
+    Parameters
+    ----------
+    idf : str
+        That of the index.
+    names : sequence of str
+        As :func:`frequent_names` returns them.
+
+    Returns
+    -------
+    str or None
+        The problem; None without names, or with another IDF, which weighs them less than rarer words.
+
+    Examples
+    --------
+    >>> print(idf_warning("epsilon", ["中国人民大学"]))
+    most queries will have 中国人民大学, as more than half of the chunks do: with idf=lucene, rarer words weigh more
+    """
+    if idf != "epsilon" or not names:
+        return None
+    listed = ", ".join(names[:MAX_NAMES])
+    return (
+        f"most queries will have {listed}, as more than half of the chunks do: with idf=lucene, rarer words weigh more"
+    )
+
+
+def frequent_names(dfs: Iterable[tuple[str, int]], chunks: int) -> list[str]:
+    r"""Return the terms of more than half of the chunks that are as long as a name, two words or three ideographs.
+
+    Parameters
+    ----------
+    dfs : iterable of (str, int)
+        Terms, each with its document frequency.
+    chunks : int
+        N; fewer than 100 predict little.
+
+    Returns
+    -------
+    list of str
+        The most frequent first.
+
+    Examples
+    --------
+    >>> frequent_names([("招生", 900), ("\0acme robotics", 600), ("中国人民大学", 700)], 1_000)
+    ['中国人民大学', 'acme robotics']
+    """
+    names = ((-df, term_text(term)) for term, df in dfs if 2 * df > chunks >= MIN_CHUNKS and _is_name(term))
+    return [name for _, name in sorted(names)]
+
+
+def _is_name(term: str) -> bool:
+    return is_word_bigram(term) or (not is_bigram(term) and is_cjk(term) and len(term) >= MIN_NAME)
 
 
 def effective_parameters(k1: float, b: float, ratio: float) -> tuple[float, float]:
