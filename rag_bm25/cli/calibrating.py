@@ -17,8 +17,9 @@ from rag_bm25.errors import InputError
 from rag_bm25.evaluation.running import mean_length
 from rag_bm25.index.config import IndexConfig
 from rag_bm25.index.settings import with_settings
+from rag_bm25.index.stats import frequent_names
 from rag_bm25.ingestion.reading import sample
-from rag_bm25.weighting.calibration import PROPOSED_RATIO, Calibration, frequent_names, idf_warning
+from rag_bm25.weighting.calibration import PROPOSED_RATIO, Calibration, idf_warning
 from rag_bm25.weighting.calibration import calibrate as propose
 
 SAMPLE = 10_000  # chunks of files to measure

@@ -5,15 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rag_bm25.weighting.calibration import effective_parameters, frequent_names
+from rag_bm25.vectors.terms import is_bigram, is_cjk, is_word_bigram, term_text
+from rag_bm25.weighting.calibration import MIN_CHUNKS, effective_parameters
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from rag_bm25.index.config import IndexConfig
     from rag_bm25.statistics.corpus import CorpusCounts
     from rag_bm25.store.storage import StorageInfo
     from rag_bm25.vectors.terms import Vocabulary
+
+MIN_NAME = 3  # ideographs
 
 
 @dataclass(frozen=True)
@@ -109,3 +112,31 @@ def _frequent_names(statistics: CorpusCounts, vocabulary: Callable[[], Vocabular
     terms = map(vocabulary().term, ids.tolist()) if len(ids) else ()
     known = ((term, each) for term, each in zip(terms, df.tolist(), strict=True) if term is not None)
     return frequent_names(known, statistics.num_chunks)
+
+
+def frequent_names(dfs: Iterable[tuple[str, int]], chunks: int) -> list[str]:
+    r"""Return the terms of more than half of the chunks that are as long as a name, two words or three ideographs.
+
+    Parameters
+    ----------
+    dfs : iterable of (str, int)
+        Terms, each with its document frequency.
+    chunks : int
+        N; fewer than 100 predict little.
+
+    Returns
+    -------
+    list of str
+        The most frequent first.
+
+    Examples
+    --------
+    >>> frequent_names([("招生", 900), ("\0acme robotics", 600), ("中国人民大学", 700)], 1_000)
+    ['中国人民大学', 'acme robotics']
+    """
+    names = ((-df, term_text(term)) for term, df in dfs if 2 * df > chunks >= MIN_CHUNKS and _is_name(term))
+    return [name for _, name in sorted(names)]
+
+
+def _is_name(term: str) -> bool:
+    return is_word_bigram(term) or (not is_bigram(term) and is_cjk(term) and len(term) >= MIN_NAME)

@@ -24,10 +24,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rag_bm25.checks import parameter_error
-from rag_bm25.vectors.terms import is_bigram, is_cjk, is_word_bigram, term_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
 __all__ = ["calibrate", "effective_parameters"]
 
@@ -40,7 +39,6 @@ PROPOSED_RATIO = 1.4
 MIN_CHUNKS = 100
 """Minimum number of chunks for a warning: the mean length of fewer predicts little."""
 
-MIN_NAME = 3  # ideographs
 MAX_NAMES = 3  # in a warning
 
 
@@ -154,7 +152,7 @@ def idf_warning(idf: str, names: Sequence[str]) -> str | None:
     idf : str
         That of the index.
     names : sequence of str
-        As :func:`frequent_names` returns them.
+        As :class:`rag_bm25.index.stats.IndexStats` has them.
 
     Returns
     -------
@@ -172,34 +170,6 @@ def idf_warning(idf: str, names: Sequence[str]) -> str | None:
     return (
         f"most queries will have {listed}, as more than half of the chunks do: with idf=lucene, rarer words weigh more"
     )
-
-
-def frequent_names(dfs: Iterable[tuple[str, int]], chunks: int) -> list[str]:
-    r"""Return the terms of more than half of the chunks that are as long as a name, two words or three ideographs.
-
-    Parameters
-    ----------
-    dfs : iterable of (str, int)
-        Terms, each with its document frequency.
-    chunks : int
-        N; fewer than 100 predict little.
-
-    Returns
-    -------
-    list of str
-        The most frequent first.
-
-    Examples
-    --------
-    >>> frequent_names([("招生", 900), ("\0acme robotics", 600), ("中国人民大学", 700)], 1_000)
-    ['中国人民大学', 'acme robotics']
-    """
-    names = ((-df, term_text(term)) for term, df in dfs if 2 * df > chunks >= MIN_CHUNKS and _is_name(term))
-    return [name for _, name in sorted(names)]
-
-
-def _is_name(term: str) -> bool:
-    return is_word_bigram(term) or (not is_bigram(term) and is_cjk(term) and len(term) >= MIN_NAME)
 
 
 def effective_parameters(k1: float, b: float, ratio: float) -> tuple[float, float]:

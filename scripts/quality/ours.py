@@ -29,6 +29,8 @@ CHOICES: dict[str, IndexConfig] = {
     "`length_unit=characters`": _config(length_unit="characters"),
     "`length_unit=terms`": _config(length_unit="terms"),
     "`question_words=()`": _config({"question_words": ()}),
+    "`question_word_weight=0`": _config(question_word_weight=0.0),
+    "`question_word_weight=0.15`": _config(question_word_weight=0.15),
     "`query_stop_structures=false`": _config({"query_stop_structures": False}),
     "`query_segmentation=search`": _config({"query_segmentation": "search"}),
     "`word_bigram_weight=0`": _config(word_bigram_weight=0.0),
