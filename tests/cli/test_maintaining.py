@@ -47,7 +47,8 @@ def test_stats_and_calibrate_warn_where_most_queries_will_have_a_name(tmp_path: 
     )
     for command in (["stats"], ["calibrate"], ["calibrate", "files"]):
         warned = run(*command, "--json")
-        assert (warned.stderr, json.loads(warned.stdout)["idf_warning"]) == (f"{warning}\n", warning)
+        assert warning in warned.stderr
+        assert json.loads(warned.stdout)["idf_warning"] == warning
     assert json.loads(run("stats", "--json").stdout)["frequent_names"] == [shown]
     run("ingest", "files", "--collection", "lucene", "--set", "idf=lucene")
     assert run_json("stats", "--collection", "lucene")["idf_warning"] is None
