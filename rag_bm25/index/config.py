@@ -36,9 +36,9 @@ class _Fields(dict[str, FieldWeight]):
 class IndexConfig:
     """Parameters of an index.
 
-    `idf`, `epsilon`, `k3` and the weights of kinds of terms, `bigram_weight`, `word_bigram_weight` and `latin_weight`,
-    weigh the query, and may differ each time the index is opened or searched. The stored vectors depend on everything
-    else, which is fixed when the index is created.
+    `idf`, `epsilon`, `k3` and the weights of kinds of terms, `bigram_weight`, `word_bigram_weight`, `latin_weight` and
+    `question_word_weight`, weigh the query, and may differ each time the index is opened or searched. The stored
+    vectors depend on everything else, which is fixed when the index is created.
 
     Parameters
     ----------
@@ -81,6 +81,8 @@ class IndexConfig:
     latin_weight : float
         Factor of words of letters and numbers in a query that has bigrams of Chinese characters, in (0, 1000]: with its
         bigrams a Chinese word counts about twice, and these have none.
+    question_word_weight : float
+        Weight of the question words of a query, in [0, 1000], see :class:`rag_bm25.AnalyzerConfig`; 0 leaves them out.
 
     Examples
     --------
@@ -110,6 +112,7 @@ class IndexConfig:
     bigram_weight: Weight = DEFAULT_WEIGHTING.bigram_weight
     word_bigram_weight: Weight = DEFAULT_WEIGHTING.word_bigram_weight
     latin_weight: LatinWeight = DEFAULT_WEIGHTING.latin_weight
+    question_word_weight: Weight = DEFAULT_WEIGHTING.question_word_weight
 
     def __post_init__(self) -> None:
         check_fields(self)

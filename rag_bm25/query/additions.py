@@ -60,6 +60,7 @@ class ExpandedQuery:
     """The terms of a query, and the additions to them."""
 
     own: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))  # the boost of each occurrence
+    questions: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))  # likewise
     additions: Counter[Addition] = field(default_factory=Counter)
     compounds: list[tuple[str, ...]] = field(default_factory=list)  # terms of its own of each
     numerals: set[str] = field(default_factory=set)  # of its own terms, the digits of articles
@@ -79,6 +80,14 @@ class ExpandedQuery:
         return [
             QueryTerm(term, len(boosts), self._own_source(term, shares.get(term, 1.0)))
             for term, boosts in self.own.items()
+        ]
+
+    def question_terms(self, weight: float) -> list[QueryTerm]:
+        """Return the terms of question words with their weight."""
+        factor = ("question_word_weight, of question words", weight)
+        return [
+            QueryTerm(term, len(boosts), TermSource(factors=(*_mean_boost(boosts), factor), is_question=True))
+            for term, boosts in self.questions.items()
         ]
 
     def added_terms(

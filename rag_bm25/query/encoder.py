@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rag_bm25.analysis import TextAnalyzer
+    from rag_bm25.query.additions import ExpandedQuery
     from rag_bm25.query.query import QueryLike
     from rag_bm25.query.spelling import DfLookup
     from rag_bm25.query.terms import GroupWords
@@ -71,7 +72,17 @@ class QueryEncoder:
         expanded = expander.expand(Query.of(query), self.df_lookup(statistics))
         shares = expanded.shares(partial(self._own_weights, statistics))
         added = expanded.added_terms(self.weighting, partial(self._weight_of, statistics, shares))
-        return [*expanded.own_terms(shares), *added], partial(expanded.groups, self.ids)
+        terms = [*expanded.own_terms(shares), *added]
+        return [*terms, *self._question_terms(expanded, terms, statistics)], partial(expanded.groups, self.ids)
+
+    def _question_terms(
+        self, expanded: ExpandedQuery, others: Sequence[QueryTerm], statistics: CorpusCounts
+    ) -> list[QueryTerm]:
+        """Return the terms of question words that are not among the others; none finds a chunk by itself."""
+        weight, terms = self.weighting.question_word_weight, [term.term for term in others]
+        if not weight or not expanded.questions or not self._look_up(terms, statistics)[1].any():
+            return []
+        return [term for term in expanded.question_terms(weight) if term.term not in terms]
 
     def weigh(
         self,

@@ -118,6 +118,8 @@ class Expander:
             expanded.own[term] += [part.boost] * count
         compounds: Callable[[str], list[tuple[str, ...]]] | None = getattr(self.analyzer, "compounds", None)
         expanded.compounds.extend(compounds(part.text) if compounds is not None else ())
+        for term in text.question_terms:
+            expanded.questions[term].append(part.boost)
         if speller is not None:
             words = list(filterfalse(is_bigram, counts))
             expanded.additions.update(_respellings(speller, part, words))

@@ -5,6 +5,7 @@ from support.memory_store import MemoryStore
 
 from rag_bm25 import Analyzer, AnalyzerConfig, BM25Index, IndexConfig, Query
 from rag_bm25.analysis.case import settle_case
+from rag_bm25.analysis.text import AnalysedText
 
 WORDS = Analyzer(AnalyzerConfig(bigrams=False, word_bigrams=False))
 
@@ -51,8 +52,10 @@ def test_names_are_words_where_the_stop_word_is_dropped(text: str, terms: list[s
 
 def test_names_are_kept_in_queries_and_their_namesakes_are_told() -> None:
     query = "Is a type I error what I may get in May?"
-    assert WORDS.query(query) == ["type", "i", "error", "get", "may"]
-    assert WORDS.stop_words_in(query) == ["is", "a", "what", "i", "may", "in"]
+    analysed = AnalysedText.of_query(WORDS, query)
+    assert analysed.words == ("type", "i", "error", "get", "may")
+    assert analysed.question_terms == ("what", "i", "may")
+    assert WORDS.stop_words_in(query) == ["is", "a", "in"]
 
 
 @pytest.mark.parametrize(
@@ -67,7 +70,7 @@ def test_names_are_kept_in_queries_and_their_namesakes_are_told() -> None:
     ],
 )
 def test_a_query_in_capitals_has_no_names(query: str, words: list[str]) -> None:
-    assert WORDS.query(query) == words
+    assert list(AnalysedText.of_query(WORDS, query).words) == words
 
 
 def test_a_letter_is_searched_explained_and_marked_like_any_word() -> None:

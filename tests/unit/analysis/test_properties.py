@@ -12,6 +12,7 @@ from rag_bm25.analysis import Analyzer, AnalyzerConfig
 from rag_bm25.analysis.case import settle_capitals
 from rag_bm25.analysis.normalization import _APART, is_plain, normalize
 from rag_bm25.analysis.runs import find_ideographs, find_runs
+from rag_bm25.analysis.text import AnalysedText
 from rag_bm25.vectors.terms import BIGRAM_MARK, is_bigram
 
 ANALYZER = Analyzer()
@@ -101,10 +102,11 @@ def test_traditional_and_simplified_text_have_equal_tokens(text: str) -> None:
 @given(texts)
 def test_the_tokens_of_a_query_are_among_those_of_a_chunk_with_search_segmentation(text: str) -> None:
     assume(settle_capitals(text) == text)  # stop words of a query in capitals are no names
-    plain = AnalyzerConfig(query_segmentation="search", query_stop_words=(), query_stop_structures=False)
+    plain = AnalyzerConfig(query_segmentation="search", question_words=(), query_stop_structures=False)
     as_chunks = Analyzer(plain)
     assert as_chunks.query(text) == ANALYZER(text)
-    assert not Counter(ANALYZER.query(text)) - Counter(ANALYZER(text))
+    query = AnalysedText.of_query(ANALYZER, text)
+    assert not Counter(query.terms + query.question_terms) - Counter(ANALYZER(text))
 
 
 @given(texts)
