@@ -49,7 +49,7 @@ def weigh(
     lookup = TermLookup().plus(list(dict.fromkeys(token for chunk in chunks for token in analyzer(chunk))))
     rules = Synonyms.parse(synonyms)
     weighting = QueryWeighting(idf="lucene", k3=k3).over(DEFAULT_WEIGHTING)
-    expander = Expander(analyzer, QueryExpansion(rules, **expansion), SynonymTable(rules, analyzer), lookup)
+    expander = Expander(analyzer, QueryExpansion(rules, **expansion), SynonymTable(rules, analyzer), lambda: lookup)
     return QueryEncoder(analyzer, weighting, TermIds(), expander).terms(query, statistics)
 
 
