@@ -63,8 +63,8 @@ class AnalyzerConfig:
         Whether each Chinese character is a term, too, in a channel of its own, but for the commonest ones: 税 finds
         增值税. A search weighs them by its ``character_weight``.
     word_bigrams : bool
-        Whether each two neighbouring words of other scripts are a term of the channel of bigrams, too, unless one is a number, a
-        stop word or a question word, or a sign stands between them. A search weighs them by its
+        Whether each two neighbouring words of other scripts are a term of the channel of bigrams, too, unless one is a
+        number, a stop word or a question word, or a sign stands between them. A search weighs them by its
         ``word_bigram_weight``.
     compounds : {"identifiers", "all"}
         Which compounds are a term as a whole, beside their parts: those with a digit, an underscore, a dot or camel

@@ -36,9 +36,9 @@ class _Fields(dict[str, FieldWeight]):
 class IndexConfig:
     """Parameters of an index.
 
-    `idf`, `epsilon`, `k3` and the weights of kinds of terms, `bigram_weight`, `character_weight`, `word_bigram_weight` and `latin_weight`,
-    weigh the query, and may differ each time the index is opened or searched. The stored vectors depend on everything
-    else, which is fixed when the index is created.
+    `idf`, `epsilon`, `k3` and the weights of kinds of terms, `bigram_weight`, `character_weight`, `word_bigram_weight`
+    and `latin_weight`, weigh the query, and may differ each time the index is opened or searched. The stored vectors
+    depend on everything else, which is fixed when the index is created.
 
     Parameters
     ----------

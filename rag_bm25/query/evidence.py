@@ -60,8 +60,8 @@ class AskedTerms:
         boost = np.array([asked.source.boost for asked in wanted], np.float64)
         qtf = np.array([asked.qtf for asked in wanted], np.int64)
         own = boost * evidence.encoder.weighting.term_weights(qtf)
-        is_word = np.array([is_word(asked.term) for asked in wanted], np.bool_)
-        return cls(ids, evidence.statistics.df(ids), own, is_word)
+        are_words = np.array([is_word(asked.term) for asked in wanted], np.bool_)
+        return cls(ids, evidence.statistics.df(ids), own, are_words)
 
 
 @dataclass(frozen=True, eq=False)

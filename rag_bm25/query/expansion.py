@@ -13,6 +13,7 @@ from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from rag_bm25.analysis.runs import is_syllabic
 from rag_bm25.analysis.text import AnalysedText
 from rag_bm25.budget import check_budget
 from rag_bm25.definitions import check_fields
@@ -104,7 +105,7 @@ class Expander:
                 expanded.additions.update(completed)
             else:
                 self._add_text(part, expanded, speller)
-        expanded.additions.update(self._hold_characters(expanded.own, dfs))
+        expanded.additions.update(self._pairs(expanded, dfs))
         return expanded
 
     def _speller(self, dfs: DfLookup) -> Speller | None:
@@ -161,18 +162,20 @@ class Expander:
                 return [Addition(AnalysedText((term,)), stands_for, reason, like, factors) for term in terms]
         return []
 
-    def _hold_characters(self, own: Mapping[str, Sequence[float]], dfs: DfLookup) -> Iterator[Addition]:
+    def _pairs(self, expanded: ExpandedQuery, dfs: DfLookup) -> Iterator[Addition]:
         """Yield the pairs that hold a character of the query, where chunks have no term for it wherever it stands.
 
-        That is a common ideograph, or a syllable of kana or hangul. Beside other terms that chunks have, it is enough
-        if some chunk has it as a word: pairs of the commonest characters say little.
+        That is a common ideograph, if chunks have nothing else of the query, beside which it says little; or a syllable
+        of kana or hangul, also if none has it as a word.
         """
+        own = expanded.own
         alone = [word for word in own if is_single(word) and BIGRAM_MARK + word not in own]
         if not alone or self.look_up is None:
             return
         known = {term for term, df in zip(own, dfs(list(own)).tolist(), strict=True) if df}
-        wanted = alone if known.issubset(alone) else [word for word in alone if word not in known]
-        for word in wanted[:MAX_LOOKUPS]:
+        if not known.issubset(alone) or expanded.additions:
+            alone = [word for word in alone if word not in known and is_syllabic(word)]
+        for word in alone[:MAX_LOOKUPS]:
             check_budget()
             pairs = most_frequent(self.look_up().pairs_with(word), dfs, MAX_COMPLETIONS)
             like = tuple(most_frequent([*pairs, word], dfs, 1))

@@ -56,8 +56,9 @@ class TermScore:
         The IDF by the formula of the search; 0.0 if `df` is 0.
     factors : dict of str to float
         What the IDF is multiplied by, by name: ``"qtf"``, which `k3` saturates, and, where they apply, ``"boost"``,
-        ``"bigram_weight"``, ``"character_weight"``, ``"word_bigram_weight"``, ``"latin_weight"``, ``"synonym_weight"``, ``"similarity"`` of a
-        near spelling, ``"share"`` of an addition, ``"feedback"`` or ``"feedback_weight"``.
+        ``"bigram_weight"``, ``"character_weight"``, ``"word_bigram_weight"``, ``"latin_weight"``,
+        ``"synonym_weight"``, ``"similarity"`` of a near spelling, ``"share"`` of an addition, ``"feedback"`` or
+        ``"feedback_weight"``.
     query_weight : float
         Weight in the query, the product of `idf` and all `factors`, >= 0.
     weight : float

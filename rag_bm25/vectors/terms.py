@@ -51,7 +51,7 @@ def is_word(term: str) -> bool:
 
 def channel_of(term: str) -> int:
     """Return the channel of a term."""
-    return WORDS if is_word(term) else CHARACTERS if len(term) == 2 else BIGRAMS  # noqa: PLR2004 - with its mark
+    return WORDS if is_word(term) else CHARACTERS if len(term) == 2 else BIGRAMS
 
 
 def is_bigram(term: str) -> bool:
@@ -80,8 +80,8 @@ def is_single(word: str) -> bool:
 
 
 def is_pair(term: str) -> bool:
-    """Return whether a term is two neighbouring characters: a bigram of ideographs, or what stands for two syllables."""
-    return len(text := term_text(term)) == 2 and is_cjk(text) and is_word(term) == script_of(text[0]).syllabic  # noqa: PLR2004
+    """Return whether a term is two neighbouring characters: a bigram of ideographs, or the word of two syllables."""
+    return len(text := term_text(term)) == 2 and is_cjk(text) and is_word(term) == script_of(text[0]).syllabic
 
 
 def erased_name(term: str) -> str:

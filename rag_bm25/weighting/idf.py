@@ -178,7 +178,8 @@ class IdfInputs:
         ndarray of float64
             Same shape as `channel`.
         """
-        return np.take((self.average_idf, self.average_bigram_idf, self.average_character_idf), channel)
+        means = np.array([self.average_idf, self.average_bigram_idf, self.average_character_idf])
+        return means[np.asarray(channel, np.intp)]
 
 
 @dataclass(frozen=True)
@@ -291,8 +292,8 @@ def idf(
     that is not cut off, else ``epsilon * avgIDF`` as in [1]_, or ``epsilon * lucene`` where avgIDF is not > 0.
 
     avgIDF is the mean of ``ln((N - df + 0.5) / (df + 0.5))`` over all words of the corpus; bigrams and single
-    characters have means of their own. A term in exactly half of the chunks, whose logarithm is exactly 0, has the floor: [1]_ keeps the 0, on which
-    Milvus cannot rank.
+    characters have means of their own. A term in exactly half of the chunks, whose logarithm is exactly 0, has the
+    floor: [1]_ keeps the 0, on which Milvus cannot rank.
 
     As in [1]_, ``epsilon`` has a kink: a term in a little less than half of the chunks weighs less than one in more
     than half. The floor for all, ``max(ln((N - df + 0.5) / (df + 0.5)), epsilon * avgIDF)``, was measured to win

@@ -10,7 +10,7 @@ from rag_bm25.analysis import Analyzer
 from rag_bm25.analysis.text import AnalysedText
 from rag_bm25.documents.chunks import Hit
 from rag_bm25.hits.highlights import Highlighter
-from rag_bm25.vectors.terms import is_character, is_word, term_text
+from rag_bm25.vectors.terms import is_word, term_text
 from rag_bm25.weighting.fields import field_text
 
 if TYPE_CHECKING:
@@ -32,8 +32,7 @@ def make_highlighter(
     ignored, in_words = _ignored_characters(analyzer), _pairs_in_words(terms.terms)
     for term, boost, weight in zip(terms.terms, terms.boost.tolist(), terms.weights.tolist(), strict=True):
         across = not is_word(term) and term_text(term) not in in_words
-        is_left = across and (is_character(term) or ignored.intersection(term))
-        if boost > 0 and not is_left:  # feedback may have taken it out
+        if boost > 0 and not (across and ignored.intersection(term)):  # feedback may have taken it out
             weights[term] += weight
     if conditions is not None:
         for text in conditions.required_texts:
@@ -48,12 +47,9 @@ def _ignored_characters(analyzer: TextAnalyzer) -> frozenset[str]:
 
 
 def _pairs_in_words(terms: Iterable[str]) -> set[str]:
-    """Return each two characters within a word: of 社会保险, 社会 is what a text may have in common with a query.
-
-    A word of one character is itself. Other characters would mark too much.
-    """
+    """Return each two characters within a word: of 社会保险, 社会 is what a text may have in common with a query."""
     words = (term for term in terms if is_word(term))
-    return {word[at : at + 2] for word in words for at in range(max(len(word) - 1, 1))}
+    return {word[at : at + 2] for word in words for at in range(len(word) - 1)}
 
 
 def highlight_hits(highlighter: Highlighter, hits: Sequence[H], fields: Iterable[str]) -> list[H]:

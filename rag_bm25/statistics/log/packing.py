@@ -68,7 +68,7 @@ def unpack_page(packed: str) -> Counts:
         if len(plain) != at + -(-entries // 4):
             raise ValueError(f"its counts have {len(plain)} bytes, which are not 12 each and 2 bits")
         low, high = np.unpackbits(np.frombuffer(plain, np.uint8, offset=at), count=2 * entries).reshape(2, entries)
-        return _unpack_planes(plain[:at], low | high << 1)
+        return _unpack_planes(plain[:at], low + 2 * high)
     return _unpack_planes(unpack(packed))
 
 

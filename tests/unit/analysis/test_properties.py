@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rag_bm25.analysis import Analyzer, AnalyzerConfig
 from rag_bm25.analysis.normalization import is_plain, normalize
 from rag_bm25.analysis.runs import find_ideographs, find_runs
-from rag_bm25.vectors.terms import BIGRAM_MARK, is_bigram
+from rag_bm25.vectors.terms import BIGRAM_MARK, CHANNELS, channel_of, is_bigram, is_word_bigram
 
 ANALYZER = Analyzer()
 # Bigrams of words know stop words of their own.
@@ -32,7 +32,7 @@ SYLLABIC = [*"カｶﾞ゙ーｰ한한ㄱ"]
 
 def kind(token: str) -> int:
     """Number the kinds of tokens in the order in which an analyzer returns them."""
-    return is_bigram(token) + (is_bigram(token) and " " in token)
+    return channel_of(token) if not is_word_bigram(token) else len(CHANNELS)
 
 
 pieces = st.sampled_from(SIGNS + INVISIBLE + DIGITS + LATIN + CHINESE + SYLLABIC)
@@ -108,7 +108,7 @@ def test_the_tokens_of_a_query_are_among_those_of_a_chunk_with_search_segmentati
 @example("\u9ffd a b")
 def test_a_channel_is_the_same_with_and_without_the_other(text: str) -> None:
     """Texts without Chinese are searched once for both channels, unless there are user words."""
-    words = [token for token in ANALYZER(text) if kind(token) < 2]
+    words = [token for token in ANALYZER(text) if not is_word_bigram(token)]
     assert Analyzer(AnalyzerConfig(word_bigrams=False))(text) == words
     assert Analyzer(AnalyzerConfig(user_words=("not量there",)))(text) == ANALYZER(text)
 

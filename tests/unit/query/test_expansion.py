@@ -18,7 +18,7 @@ from rag_bm25.query.lookup import TermLookup
 from rag_bm25.query.synonyms import SynonymTable
 from rag_bm25.statistics.corpus import Contribution, CorpusCounts
 from rag_bm25.vectors.sparse import SparseVector
-from rag_bm25.vectors.terms import TermIds, is_bigram
+from rag_bm25.vectors.terms import TermIds, is_bigram, is_word
 from rag_bm25.weighting.document import DocumentWeighting
 from rag_bm25.weighting.query import DEFAULT_WEIGHTING, QueryWeighting
 
@@ -216,7 +216,7 @@ def test_bigrams_of_a_synonym_are_added_and_those_of_a_replaced_word_taken_away(
     chunks = ["解除劳动合同", "雇佣协议", "协议"]
     terms = weigh("劳动合同", "劳动合同 => 雇佣协议", chunks, Analyzer(), synonym_phrases=False)
     assert [term.strip("\0") for term in terms.terms if is_bigram(term)] == ["雇佣", "佣协", "协议"]
-    assert [term for term in terms.terms if not is_bigram(term)] == ["雇佣", "协议"]
+    assert [term for term in terms.terms if is_word(term)] == ["雇佣", "协议"]
 
 
 def test_bigrams_of_a_synonym_share_as_its_words_do() -> None:
@@ -226,7 +226,7 @@ def test_bigrams_of_a_synonym_share_as_its_words_do() -> None:
     }
     assert len(shares) > 3
     assert len(set(shares.values())) == 1
-    words = {term: weight for term, weight in weights(terms).items() if not is_bigram(term)}
+    words = {term: weight for term, weight in weights(terms).items() if is_word(term)}
     assert words["雇佣"] + words["合同"] == pytest.approx(0.8 * words["协议"])
 
 
@@ -302,7 +302,7 @@ def test_a_chinese_phrase_is_its_bigrams_and_another_word_with_the_one_across_is
 )
 def test_words_that_no_bigrams_hold_together_count_one_by_one(synonym: str, words: list[str]) -> None:
     added = [term for term, reason in reasons(weigh("ny", f"ny, {synonym}", TOWNS, Analyzer())).items() if reason]
-    assert [term for term in added if not is_bigram(term)] == words
+    assert [term for term in added if is_word(term)] == words
 
 
 def test_without_bigrams_the_words_of_a_synonym_count_one_by_one() -> None:
