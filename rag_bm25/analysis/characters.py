@@ -1,10 +1,11 @@
 """Single characters: the channel by which 税 finds 增值税, whatever the words are that the dictionary makes of both.
 
-The commonest characters of Chinese and those of its question words are left out: they are more than a third of a text,
-and say little of it. The list is fixed, lest the terms of a chunk depend on others; queries look for these characters
-in the bigrams that hold them (`rag_bm25.query.expansion`).
+The commonest characters of Chinese and those of its question words are left out: they are half of a text, and say
+little of it. The list is fixed, lest the terms of a chunk depend on others; queries look for these characters in the
+bigrams that hold them (`rag_bm25.query.expansion`).
 
-A character counts as often as it occurs. Once a sentence, as bigrams do, was measured to find no more.
+A character counts as often as it occurs: once a sentence, as bigrams do, found less, and so did a list of 100 or 300,
+and leaving out the characters that are words of the chunk or of the query.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ COMMON = (
     "由位常点海意场武使次二向治因立数样身情入原问把路被并利石老教万知吗呢啊吧呀哦嘛什候怎办何咋啥处哪儿谁少久几否请应"
     "该够需及或果若您它"
 )
-"""The hundred commonest characters of jieba's dictionary, and those of the Chinese question words."""
+"""The 200 commonest characters of jieba's dictionary, and those of the Chinese question words."""
 
 
 def characters_of(text: str, stop_words: Collection[str] = ()) -> list[str]:

@@ -51,7 +51,9 @@ def is_word(term: str) -> bool:
 
 def channel_of(term: str) -> int:
     """Return the channel of a term."""
-    return WORDS if is_word(term) else CHARACTERS if len(term) == 2 else BIGRAMS
+    if term[:1] != BIGRAM_MARK:
+        return WORDS
+    return CHARACTERS if len(term) == 2 else BIGRAMS
 
 
 def is_bigram(term: str) -> bool:

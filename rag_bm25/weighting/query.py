@@ -127,5 +127,5 @@ class QueryWeighting:
         return self.term_weights(qtf) * idf(self.idf, df, corpus, self.epsilon, channel)
 
 
-DEFAULT_WEIGHTING = QueryWeighting("epsilon", 0.25, None, 0.5, 0.2, 0.15, 2.0)
+DEFAULT_WEIGHTING = QueryWeighting("epsilon", 0.25, None, 0.5, 0.3, 0.15, 2.0)
 """The weighting of an index whose config names no other."""
