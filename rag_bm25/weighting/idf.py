@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 
-from rag_bm25.vectors.terms import WORDS
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -258,7 +256,7 @@ def _epsilon(df: NDArray[np.float64], corpus: IdfInputs, epsilon: float, channel
 
 
 def idf_branches(
-    name: IdfName, df: ArrayLike, corpus: IdfInputs, epsilon: float = 0.25, channel: ArrayLike = WORDS
+    name: IdfName, df: ArrayLike, corpus: IdfInputs, epsilon: float = 0.25, channel: ArrayLike = 0
 ) -> Iterator[IdfBranch]:
     """Iterate over the branches of an IDF by precedence.
 
@@ -282,7 +280,7 @@ def idf_branches(
 
 
 def idf(
-    name: IdfName, df: ArrayLike, corpus: IdfInputs, epsilon: float = 0.25, channel: ArrayLike = WORDS
+    name: IdfName, df: ArrayLike, corpus: IdfInputs, epsilon: float = 0.25, channel: ArrayLike = 0
 ) -> NDArray[np.float64]:
     """Inverse document frequency of each term, always > 0.
 
@@ -311,7 +309,7 @@ def idf(
     epsilon : float
         Factor of the floor of ``epsilon``; > 0.
     channel : array_like of int
-        Channel of each term, which concerns ``epsilon`` alone.
+        Number of the channel of each term, which concerns ``epsilon`` alone; 0 is that of words.
 
     Returns
     -------

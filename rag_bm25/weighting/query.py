@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import numpy as np
 
 from rag_bm25.definitions import UNSET, Between, check_fields, fill
-from rag_bm25.vectors.terms import WORDS
 from rag_bm25.weighting.idf import IdfInputs, IdfName, idf
 
 if TYPE_CHECKING:
@@ -110,7 +109,7 @@ class QueryWeighting:
         return qtf if self.k3 is None else qtf * (self.k3 + 1) / (qtf + self.k3)
 
     def weights(
-        self, qtf: ArrayLike, df: ArrayLike, corpus: IdfInputs, channel: ArrayLike = WORDS
+        self, qtf: ArrayLike, df: ArrayLike, corpus: IdfInputs, channel: ArrayLike = 0
     ) -> NDArray[np.float64]:
         """Weight of each query term: the query's factor of the score.
 
