@@ -108,9 +108,7 @@ class QueryWeighting:
         qtf = np.asarray(qtf, np.float64)
         return qtf if self.k3 is None else qtf * (self.k3 + 1) / (qtf + self.k3)
 
-    def weights(
-        self, qtf: ArrayLike, df: ArrayLike, corpus: IdfInputs, channel: ArrayLike = 0
-    ) -> NDArray[np.float64]:
+    def weights(self, qtf: ArrayLike, df: ArrayLike, corpus: IdfInputs, channel: ArrayLike = 0) -> NDArray[np.float64]:
         """Weight of each query term: the query's factor of the score.
 
         Parameters

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.foreign import Foreign, Source
 from support.memory_store import Collections, MemoryStore
-from support.reference import Corpus, split, in_all_channels
+from support.reference import Corpus, in_all_channels, split
 from support.strategies import texts
 
 from rag_bm25 import BM25Index, ConfigMismatchError, FilterError, FormatError, IndexConfig, IndexNotFoundError, Progress

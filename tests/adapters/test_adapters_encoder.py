@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.memory_store import MemoryStore
-from support.reference import Corpus, split, in_all_channels
+from support.reference import Corpus, in_all_channels, split
 from support.strategies import texts
 
 from rag_bm25 import BM25Index, ConfigMismatchError, FieldWeight, IndexConfig, InputError, ParameterError

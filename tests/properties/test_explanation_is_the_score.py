@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.indexes import check, config_of, nodes
 from support.memory_store import MemoryStore
-from support.reference import relevance_weight, split, in_all_channels
+from support.reference import in_all_channels, relevance_weight, split
 from support.strategies import corpora, query_weightings, texts, weightings, words
 
 from rag_bm25 import (

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-CONFIG = IndexConfig(chunk_size=4, length_unit="terms", analyzer=in_all_channels, bigram_weight=0.5, character_weight=0.3)
+CONFIG = IndexConfig(
+    chunk_size=4, length_unit="terms", analyzer=in_all_channels, bigram_weight=0.5, character_weight=0.3
+)
 NAMESPACES = ("", "law")
 
 # Texts of which some words and some bigrams are in more than half of the chunks.

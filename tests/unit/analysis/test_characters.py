@@ -11,7 +11,9 @@ from rag_bm25.vectors.terms import is_character
 
 WITHOUT = Analyzer(AnalyzerConfig(characters=False))
 
-texts = st.text(st.sampled_from([*"增值税法人的怎么㐂𠮷〇豈カ한ab1,。 \n", "\ufa0e", "\U0003ffff", "\U00040000"]), max_size=20)
+texts = st.text(
+    st.sampled_from([*"增值税法人的怎么㐂𠮷〇豈カ한ab1,。 \n", "\ufa0e", "\U0003ffff", "\U00040000"]), max_size=20
+)
 
 
 def characters(tokens: list[str]) -> list[str]:

@@ -240,6 +240,32 @@ def test_words_had_by_a_chunk_count_what_stands_for_them() -> None:
     assert weigh(Query.parse("lab* car")).words == {"lab*", "car"}
 
 
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("人", {"工人", "人民", "人合"}),
+        ("人 税", {"工人", "人民", "人合"}),  # no chunk has the other one
+        ("人 合同", set()),
+        ("税", set()),  # has a term for itself
+        ("책", {"책을"}),
+        ("책 합동", {"책을"}),
+        ("の", {"なの"}),
+    ],
+)
+def test_a_character_without_a_term_of_its_own_is_looked_for_in_pairs(query: str, found: set[str]) -> None:
+    chunks = ["工人合同", "人民", "책을 읽다", "합동", "なの"]
+    terms = weigh(query, chunks=chunks, analyzer=Analyzer())
+    reason = f"holds {query[0]!r}"
+    added = {term.strip("\0"): weights(terms)[term] for term, why in reasons(terms).items() if why == reason}
+    assert added.keys() == found
+    assert len(set(added.values())) <= 1  # each weighs as the most frequent
+
+
+def test_a_pair_weighs_no_more_than_the_character_as_a_word() -> None:
+    terms = weigh("人", chunks=["人", "人", "工人"], analyzer=Analyzer())
+    assert weights(terms)["\0工人"] == pytest.approx(weights(terms)["人"])
+
+
 def test_empty_index_adds_nothing() -> None:
     pytest.importorskip("rapidfuzz")
     terms = weigh(Query.parse("car lab*"), "car, automobile", chunks=[], fuzzy=Fuzzy())

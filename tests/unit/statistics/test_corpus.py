@@ -118,7 +118,9 @@ def test_term_that_is_found_to_be_no_word_moves_to_its_channel() -> None:
     assert histograms(statistics) == ({1: 2, 2: 1}, {}, {})
     statistics.add(one(2, 4).marked(ByThrees()))
     assert histograms(statistics) == ({1: 1}, {2: 1}, {3: 1})
-    statistics.add(Contribution(1, 1, ids_of(2), np.array([1]), np.array([0], np.uint8)))  # by who does not know of it yet
+    statistics.add(
+        Contribution(1, 1, ids_of(2), np.array([1]), np.array([0], np.uint8))
+    )  # by who does not know of it yet
     assert histograms(statistics) == ({1: 1}, {2: 1}, {4: 1})
 
 
