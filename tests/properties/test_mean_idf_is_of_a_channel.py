@@ -1,4 +1,4 @@
-"""The mean IDF is that of words, and bigrams and characters have their own: after any history, by any writer, on any format."""
+"""Words, bigrams and characters have a mean IDF each: after any history, by any writer, on any format."""
 
 from __future__ import annotations
 
