@@ -56,3 +56,15 @@ CJK = (
 def script_of(char: str) -> Script:
     """Return the script of a character."""
     return next((script for script in SCRIPTS if re.match(script.run, char)), LETTERS)
+
+
+def han_number(number: int) -> str:
+    """Return a number in 1..9999 as laws have it: 十二, 一百零五, 一千零一十."""
+    spelt = ""
+    for size, unit in ((1000, "千"), (100, "百"), (10, "十"), (1, "")):
+        digit = number // size % 10
+        if digit:
+            spelt += "零一二三四五六七八九"[digit] + unit
+        elif spelt and not spelt.endswith("零"):
+            spelt += "零"
+    return spelt.rstrip("零").removeprefix("一" if 10 <= number < 20 else "")

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
+from rag_bm25.scripts import han_number
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _NUMBERED = re.compile(r"第\s*(\d{1,4})\s*([条條章节節款项項编編篇卷部])")
-_DIGITS = "零一二三四五六七八九"
-_UNITS = ((1000, "千"), (100, "百"), (10, "十"), (1, ""))
 
 
 class SpeltNumber(NamedTuple):
@@ -29,16 +29,4 @@ def spell_numbers(text: str) -> Iterator[SpeltNumber]:
     """
     for match in _NUMBERED.finditer(text):
         if number := int(match[1]):
-            yield SpeltNumber(match[0], match[1], f"第{_in_characters(number)}{match[2]}")
-
-
-def _in_characters(number: int) -> str:
-    """Return a number in 1..9999 as laws have it: 十二, 一百零五, 一千零一十."""
-    spelt = ""
-    for size, unit in _UNITS:
-        digit = number // size % 10
-        if digit:
-            spelt += _DIGITS[digit] + unit
-        elif spelt and not spelt.endswith("零"):
-            spelt += "零"
-    return spelt.rstrip("零").removeprefix("一" if 10 <= number < 20 else "")
+            yield SpeltNumber(match[0], match[1], f"第{han_number(number)}{match[2]}")

@@ -43,7 +43,7 @@ def test_html_has_its_text_without_navigation_scripts_and_permalinks() -> None:
     )
     assert document.title == "The page"
     assert headings(document) == [(1, "Head", "Head")]
-    assert document.text.rstrip() == "Head\n\nOne & two. Three\nfour\n\n- item\n\na\n  b\n\nx | y |"
+    assert document.text.rstrip() == "Head\n\nOne & two. Three\nfour\n\n- item\n\na\n  b\n\nx | y"
 
 
 def test_html_with_a_main_part_has_that_alone() -> None:
