@@ -29,6 +29,7 @@ class TextBuilder:
         self._line = (0, 0, 2)  # parts, size and newlines where the line begins
         self._headings: list[Heading] = []
         self._pages: list[int] = []
+        self.mark = ""  # of a list's item, which stands before its text
         self.headings_above = 0  # levels that the headings of a part are below
 
     @property
@@ -111,6 +112,8 @@ class TextBuilder:
         return Document("".join(self._parts), plain, bounded(self._headings), tuple(self._pages))
 
     def _append(self, text: str) -> None:
+        if self.mark and not text.isspace():
+            text, self.mark = self.mark + text, ""
         self._size += len(text)
         if self._size > MAX_TEXT:
             raise InputError(f"a document must have at most {MAX_TEXT:,} characters of text")

@@ -191,7 +191,7 @@ class _Parser(HTMLParser):
             self._pre += tag == "pre"
         elif tag in LINES:
             self._new_line()
-            self._builder.write(self._mark(tag, given))
+            self._builder.mark = self._mark(tag, given)
         elif tag in FORMULA:
             self._builder.write_inline(" ")
 
@@ -238,6 +238,8 @@ class _Parser(HTMLParser):
             self._pre -= tag == "pre" and self._pre > 0
         elif tag in LINES:
             self._new_line()
+        if tag in ("li", "ol", "ul"):
+            self._builder.mark = ""
 
     def _end_row(self) -> None:
         cells = self._open_tables[-1].end_row() if self._open_tables else []
@@ -260,10 +262,8 @@ class _Parser(HTMLParser):
             self._write(data)
 
     def _write(self, data: str) -> None:
-        if self._in_link and self._linked is not None:
-            self._linked += _letters(data)
-        elif _letters(data):
-            self._linked = None
+        if self._linked is not None and (letters := _letters(data)):
+            self._linked = self._linked + letters if self._in_link else None
         if self._pre:
             self._builder.write(data)
         else:
