@@ -17,7 +17,7 @@ from rag_bm25.ingestion.encodings import check_encoding, decode
 from rag_bm25.ingestion.formats import FORMATS
 from rag_bm25.ingestion.formats.extraction import DEFAULT_TIMEOUT, EXTRACTOR
 from rag_bm25.ingestion.jsonl import read_json_lines
-from rag_bm25.ingestion.markup import MARKUP
+from rag_bm25.ingestion.markup import MARKUP, read_markdown
 from rag_bm25.ingestion.opening import open_regular, real_path
 from rag_bm25.ingestion.rows import (
     MAX_DOCUMENT_BYTES,
@@ -33,7 +33,7 @@ from rag_bm25.ingestion.splitting import MAX_TITLE as MAX_STORED_TITLE
 from rag_bm25.ingestion.tables import read_csv, read_parquet
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
     from pathlib import Path
     from typing import BinaryIO
 
@@ -59,6 +59,10 @@ class ReadOptions:
     id_prefix : str
         Text before the id of each row; ``{source}`` in it is the source of the file, so that ``{source}#`` tells the
         rows of several files apart.
+    hidden : bool
+        Whether the hidden sheets, rows, columns and slides of Office files are read, too.
+    read : callable of Path to str or None, optional
+        A reader of one's own: returns the text of a document as Markdown, or None to have it read as it is by default.
 
     Raises
     ------
@@ -70,6 +74,8 @@ class ReadOptions:
     fields: RowFields = field(default_factory=RowFields)
     timeout: float = DEFAULT_TIMEOUT
     id_prefix: str = ""
+    hidden: bool = False
+    read: Callable[[Path], str | None] | None = None
 
     def __post_init__(self) -> None:
         if self.encoding is not None:
@@ -182,9 +188,12 @@ def read_document(path: Path, options: ReadOptions = DEFAULT_OPTIONS) -> Documen
 
 
 def _read_document(path: Path, real: Path, options: ReadOptions) -> Document:
+    own = None if options.read is None else options.read(path)
+    if own is not None:
+        return read_markdown(own)
     suffix = path.suffix.lower()
     if suffix in FORMATS:
-        return EXTRACTOR.extract(path, real, options.encoding, options.timeout)
+        return EXTRACTOR.extract(path, real, options.encoding, options.timeout, hidden=options.hidden)
     with open_regular(path, real) as file:
         text, encoding = _read_text(file, options.encoding)
     try:

@@ -26,7 +26,7 @@ _FILE_NAME = re.compile(
 )
 
 
-def extract(file: BinaryIO, _encoding: str | None) -> Document:
+def extract(file: BinaryIO, _encoding: str | None, _hidden: bool = False) -> Document:
     """Extract the text of a file."""
     import pypdfium2
 
