@@ -242,10 +242,9 @@ def _document_pieces(file: SourceFile, split: Splitter, options: ReadOptions) ->
     parts = split.split(document.text, document.headings)
     title = document.title[:MAX_STORED_TITLE] or PurePosixPath(file.source).stem
     for n, part in enumerate(parts):
-        text = document.text[part.start : part.end]
         metadata = {"source": file.source, "chunk": n, **_place(document, part, title)}
         end = file.size * (n + 1) // len(parts)
-        yield Piece(f"{file.source}#{n}", text, metadata, str(file.path), end, document.encoding)
+        yield Piece(f"{file.source}#{n}", part.text_of(document.text), metadata, str(file.path), end, document.encoding)
 
 
 def _place(document: Document, part: Part, title: str) -> dict[str, Any]:
@@ -323,7 +322,7 @@ def _pieces_of_row(
         place = {"chunk": n, "start_index": part.start, "end_index": part.end}
         piece_id = id_ if len(parts) == 1 else f"{id_}#{n}"
         metadata = {**_row_place(source, place, own), **own}
-        yield Piece(piece_id, whole[part.start : part.end], metadata, row.where, row.end)
+        yield Piece(piece_id, part.text_of(whole), metadata, row.where, row.end)
 
 
 def _row_place(source: str, place: dict[str, int], own: dict[str, Any]) -> dict[str, Any]:
