@@ -105,10 +105,11 @@ class Joined:
     chunks: tuple[Chunk, ...]
 
     def passage(self, own: Chunk) -> Passage:
-        """Return the text as the passage of one of the chunks."""
+        """Return the text as the passage of one of the chunks, which begins with the header of its table."""
         start = self.starts[own.id]
-        repeated = _header_size(own) if start else 0
-        return Passage(self.text, start, start + len(own.text) - repeated, self.chunks)
+        header = own.text[: _header_size(own)] if start else ""
+        text = f"{self.text[:start]}{header}{self.text[start:]}" if header else self.text
+        return Passage(text, start, start + len(own.text), self.chunks)
 
 
 def join(chunks: Sequence[Chunk]) -> Joined:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _HIDDEN = re.compile(rb'<(?:\w+:)?(?:row|col)\b(?=[^>]*\bhidden="(?:1|true)")([^>]*)>')
 _PLACE = re.compile(rb'\b(r|min|max)="(\d{1,7})"')
 _LITERAL = re.compile(r'\[\$([^\]-]*)[^\]]*\]|\[[^\]]*\]|[_*].|["\\]')  # in a format; the first is a currency
-_NUMBER = re.compile(r"[#,]*(0+)(?:\.(0+))?(%?)(?!.*[0#?/E])")
+_NUMBER = re.compile(r"(?!.*E[+-])([^0#?/]*?)(#,##)?(0+)(?:\.(0+))?(%?)([^0#?/]*)")
 
 
 def extract(file: BinaryIO, _encoding: str | None, hidden: bool = False) -> Document:
@@ -73,13 +73,9 @@ def _shown(cell: Any) -> str:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return " ".join(str(value).split())
     text = _LITERAL.sub(lambda match: match[1] or "", cell.number_format.partition(";")[0])
-    number = _NUMBER.search(text)
+    number = _NUMBER.fullmatch(text)
     if number is None:
         return format(value, ".15g") if isinstance(value, float) else str(value)
-    return text[: number.start()] + _formatted(value, number) + text[number.end() :]
-
-
-def _formatted(value: float, number: re.Match[str]) -> str:
-    digits, decimals, percent = len(number[1]), len(number[2] or ""), number[3]
-    width = f"0{digits + decimals + bool(decimals)}" if digits > 1 else "," if "," in number[0] else ""
-    return format(value, f"{width}.{decimals}{percent or 'f'}")
+    before, thousands, digits, decimals, percent, after = number.groups(default="")
+    width = "," if thousands else f"0{len(digits) + len(decimals) + bool(decimals)}"
+    return before + format(value, f"{width}.{len(decimals)}{percent or 'f'}") + after
