@@ -40,7 +40,8 @@ _ROWS = {
 }
 """Lines that may be a table, by what separates their cells."""
 _RULE = re.compile(r"[ \t|:]*-[-|: \t]*")  # below the header, in Markdown
-MAX_HEADER = 3  # rows
+HEADER_ROWS = 3
+HEADER_SHARE = 3  # a header that is longer than this part of the maximum is not repeated
 
 
 class Part(NamedTuple):
@@ -221,7 +222,7 @@ class Splitter:
             following = self._step_back(text, start, cut) if is_within else cut
             start = _strip(text, following, end)[0]
             header = outline.header(start)
-            header = header if MIN_SHARE * self.length(header) <= self.longest else ""
+            header = header if HEADER_SHARE * self.length(header) <= self.longest else ""
 
     def _reach(self, text: str, start: int, end: int, length: int | None = None) -> int:
         """Return the end of the longest part from `start` that is not longer than `length`, at least one character."""
@@ -330,7 +331,7 @@ def _header_size(lines: Sequence[str], separator: str) -> int:
         return int(len(set(counts)) == 1 and all(names) and len(set(names)) == len(names))
     if counts[0] != counts[1]:
         return 0
-    full = (at for at, line in enumerate(lines[:MAX_HEADER], 1) if all(map(str.strip, _cells(line)[1:])))
+    full = (at for at, line in enumerate(lines[:HEADER_ROWS], 1) if all(map(str.strip, _cells(line)[1:])))
     size = next(full, 1)
     return size + bool(_RULE.fullmatch(lines[size]))
 
