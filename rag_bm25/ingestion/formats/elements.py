@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from rag_bm25.ingestion.formats.building import TextBuilder
 from rag_bm25.ingestion.formats.numbering import spell
-from rag_bm25.ingestion.markup import WRAPPED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,8 +25,8 @@ class Table:
 
     def __init__(self, *, is_data: bool = True) -> None:
         self.is_data = is_data
-        self.has_blocks = False  # within cells
-        self.cell: list[str] | None = None  # the texts of the cell that is open
+        self.cell: TextBuilder | None = None  # the one that is open
+        self._has_blocks = False
         self._rows = self._columns = 0
         self._span = 1, 1
         self._row: list[tuple[str, int, int]] = []
@@ -35,18 +35,24 @@ class Table:
     @property
     def has_data(self) -> bool:
         """Whether a row is a line: a box around paragraphs is none."""
-        return self.is_data and (not self.has_blocks or (self._rows > 1 and self._columns > 1))
+        return self.is_data and (not self._has_blocks or (self._rows > 1 and self._columns > 1))
+
+    def hold(self, *, is_part: bool, is_block: bool) -> None:
+        """Learn of an element within the table."""
+        self._has_blocks |= is_block and self.cell is not None
+        if is_part:
+            self.is_data, self.cell = False, None
 
     def begin_cell(self, given: Mapping[str, str]) -> None:
         """Begin a cell."""
         self.end_cell()
         rows, columns = _number(given, "rowspan", 1) or MAX_ROWS, _number(given, "colspan", 1)
-        self.cell, self._span = [], (min(rows, MAX_ROWS), min(max(1, columns), MAX_COLUMNS))
+        self.cell, self._span = TextBuilder(), (min(rows, MAX_ROWS), min(max(1, columns), MAX_COLUMNS))
 
     def end_cell(self) -> None:
         """End the cell that is open."""
         if self.cell is not None:
-            self._row.append((WRAPPED.sub("", "".join(self.cell)), *self._span))
+            self._row.append((self.cell.build().text, *self._span))
         self.cell = None
 
     def end_row(self) -> list[str]:

@@ -86,7 +86,7 @@ class _Parser(HTMLParser):
         self.tables: list[Table] = []
         self.lists: list[List] = []
         self._known = known
-        self._builder = builder
+        self._page = builder
         self._first = builder.size
         self._main_only = main_only
         self._skipped = skipped
@@ -106,7 +106,7 @@ class _Parser(HTMLParser):
     @property
     def size(self) -> int:
         """Number of characters that were written."""
-        return self._builder.size - self._first
+        return self._page.size - self._first
 
     def read(self, html: str) -> None:
         self.feed(html)
@@ -139,9 +139,8 @@ class _Parser(HTMLParser):
 
     def _open(self, tag: str, given: Mapping[str, str]) -> None:
         """Count tables and lists, those that are skipped as well."""
-        if tag in PARTS:
-            for table in self._open_tables:
-                table.is_data, table.cell = False, None
+        for table in self._open_tables:
+            table.hold(is_part=tag in PARTS, is_block=tag in PARAGRAPHS)
         if tag == "table":
             is_data = self._known is None or self._known.tables[len(self.tables)].has_data
             self.tables.append(Table(is_data=is_data))
@@ -167,8 +166,6 @@ class _Parser(HTMLParser):
             self._end_row()
         elif tag in CELLS:
             self._start_cell(given)
-        elif self._cell is not None:
-            self._start_in_cell(tag, given)
         elif self._writes():
             self._start_block(tag, given)
 
@@ -177,11 +174,6 @@ class _Parser(HTMLParser):
             self._open_tables[-1].begin_cell(given)
         elif self._writes():
             self._new_line(2)
-
-    def _start_in_cell(self, tag: str, given: Mapping[str, str]) -> None:
-        self._open_tables[-1].has_blocks |= tag in PARAGRAPHS or tag == "li"
-        if tag in PARAGRAPHS or tag in LINES or tag in FORMULA:
-            self.handle_data(f" {self._mark(tag, given).removeprefix('- ')}")
 
     def _start_block(self, tag: str, given: Mapping[str, str]) -> None:
         if tag in PARAGRAPHS:
@@ -202,11 +194,7 @@ class _Parser(HTMLParser):
         return self._open_lists[-1].next_mark(given) if self._open_lists else "- "
 
     def handle_endtag(self, tag: str) -> None:
-        if tag in ("ol", "ul"):
-            del self._open_lists[-1:]
-        if tag == "table":
-            self._end_row()
-            del self._open_tables[-1:]
+        self._close(tag)
         if self._skipping:
             if tag == self._skipping[0]:
                 self._skipping.pop()
@@ -217,23 +205,21 @@ class _Parser(HTMLParser):
         self._in_title = self._in_title and tag != "title"
         if tag in HEADINGS:
             self._end_heading()
-        elif tag in ROWS:
-            self._end_row()
-        elif self._cell is not None:
-            self._end_in_cell(tag)
         elif self._writes():
             self._end_block(tag)
         if self._main and tag == self._main[0]:
             self._main.pop()
 
-    def _end_in_cell(self, tag: str) -> None:
-        if tag in CELLS:
-            self._open_tables[-1].end_cell()
-        elif tag in PARAGRAPHS or tag in LINES:
-            self.handle_data(" ")
+    def _close(self, tag: str) -> None:
+        if tag in ROWS or tag == "table":
+            self._end_row()
+        if tag == "table":
+            del self._open_tables[-1:]
+        elif tag in ("ol", "ul"):
+            del self._open_lists[-1:]
 
     def _end_block(self, tag: str) -> None:
-        if tag in PARAGRAPHS or tag in CELLS:
+        if tag in PARAGRAPHS:
             self._new_line(2)
             self._pre -= tag == "pre" and self._pre > 0
         elif tag in LINES:
@@ -244,7 +230,7 @@ class _Parser(HTMLParser):
     def _end_row(self) -> None:
         cells = self._open_tables[-1].end_row() if self._open_tables else []
         if self._writes():
-            self._builder.row(cells)
+            self._page.row(cells)
 
     def handle_data(self, data: str) -> None:
         if self._skipping or self._reading:
@@ -256,8 +242,6 @@ class _Parser(HTMLParser):
             self.title.append(data)
         elif self._heading is not None:
             self._heading.append(data)
-        elif self._cell is not None:
-            self._cell.append(data)
         elif self._writes():
             self._write(data)
 
@@ -270,14 +254,15 @@ class _Parser(HTMLParser):
             self._builder.write_inline(data)
 
     @property
-    def _cell(self) -> list[str] | None:
-        return self._open_tables[-1].cell if self._open_tables else None
+    def _builder(self) -> TextBuilder:
+        """What text is written to: the cell of a table of data, or else the page."""
+        cell = self._open_tables[-1].cell if self._open_tables else None
+        return self._page if cell is None else cell
 
     @property
     def _last(self) -> str:
         """The last character that was written."""
-        texts = self._heading if self._cell is None else self._cell
-        return self._builder.last if texts is None else "".join(texts[-1:])[-1:]
+        return self._builder.last if self._heading is None else "".join(self._heading[-1:])[-1:]
 
     def _writes(self) -> bool:
         return self._heading is None and (bool(self._main) or not self._main_only)
@@ -293,4 +278,4 @@ class _Parser(HTMLParser):
         title, self._heading = "".join(self._heading or ()), None
         self.headings.add(_letters(title))
         if self._main or not self._main_only:
-            self._builder.heading(self._level, title)
+            self._page.heading(self._level, title)

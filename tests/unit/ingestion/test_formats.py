@@ -96,7 +96,7 @@ def table(*rows: str) -> str:
     ("page", "shown"),
     [
         (table("<th>name<th>price<th>stock", "<td>Bolt<td><td>5"), "name | price | stock\nBolt |  | 5"),
-        (table("<th>a<th>b", "<td><p>x</p><p>y</p><td><ul><li>1<li>2</ul>"), "a | b\nx y | 1 2"),
+        (table("<th>a<th>b", "<td><p>x</p><p>y</p><td><ul><li>1<li>2</ul>"), "a | b\nx y | - 1 - 2"),
         (table("<td>a<td>b", "<td>劳\n动<br>法<td>10<sup>6</sup><pre>x\n y</pre>"), "a | b\n劳动 法 | 10^6 x y"),
         (table("<td rowspan=2>metal<td>bolt", "<td>nut", "<td>x<td>y"), "metal | bolt\nmetal | nut\nx | y"),
         (table("<td colspan=2>wide<td>1", "<td>a<td>b<td>2"), "wide |  | 1\na | b | 2"),
