@@ -39,7 +39,8 @@ _ROWS = {
     ",": re.compile(r"^(?:[^\n,]+(?:,(?! )[^\n,]*){2,}(?:\n|\Z)){3,}", re.MULTILINE),
 }
 """Lines that may be a table, by what separates their cells."""
-_RULE = re.compile(r"[ \t|:]*-[-|: \t]*")  # below the header, in Markdown
+_RULE = re.compile(r"[ \t>|:]*-[-|: \t]*")  # below the header, in Markdown
+_NAME = re.compile(r"[\s\"']*[^\W\d]")  # of a column
 HEADER_ROWS = 3
 HEADER_SHARE = 3  # a header that is longer than this part of the maximum is not repeated
 
@@ -328,7 +329,7 @@ def _header_size(lines: Sequence[str], separator: str) -> int:
     counts = [line.count(separator) for line in lines if line]
     if separator != "|":
         names = lines[0].split(separator)
-        return int(len(set(counts)) == 1 and all(names) and len(set(names)) == len(names))
+        return int(len(set(counts)) == 1 and all(map(_NAME.match, names)) and len(set(names)) == len(names))
     if counts[0] != counts[1]:
         return 0
     full = (at for at, line in enumerate(lines[:HEADER_ROWS], 1) if all(map(str.strip, _cells(line)[1:])))

@@ -53,19 +53,19 @@ def _keys(side: str, line: str, page: int) -> Iterator[tuple[str | int, ...]]:
 
 def _drop_contents(pages: Sequence[Sequence[str]]) -> list[list[str]]:
     """Leave out lines with dot leaders to a page, all of whose words are elsewhere; shorten the dots of others."""
-    words = {unit for line in chain.from_iterable(pages) if not _DOTS.search(line) for unit in _units(line)}
-    return [
-        [_DOTS.sub(" … ", line).strip() for line in lines if not _is_of_contents(line, words, len(pages))]
-        for lines in pages
-    ]
+    lines = list(chain.from_iterable(pages))
+    dotted = {line for line in lines if _DOTS.search(line)}
+    words = set(_units("\n".join(line for line in lines if line not in dotted))) if dotted else set()
+    shown = {line: _DOTS.sub(" … ", line).strip() for line in dotted if not _repeats(line, words, len(pages))}
+    return [[shown.get(line, line) for line in lines if line in shown or line not in dotted] for lines in pages]
 
 
-def _is_of_contents(line: str, words: set[str], pages: int) -> bool:
+def _repeats(line: str, words: set[str], pages: int) -> bool:
     labels = [int(label or 0) for label in _LEADERS.findall(line)]
-    return bool(labels) and max(labels) <= pages and words.issuperset(_units(_LEADERS.sub(" ", line)))
+    return max(labels) <= pages and words.issuperset(_units(_LEADERS.sub(" ", line)))
 
 
-def _units(line: str) -> Iterator[str]:
+def _units(text: str) -> Iterator[str]:
     """Yield numbers and words; of words that are not ASCII, pairs of characters."""
-    for word in re.findall(r"\d+|[^\W\d_]+", line.casefold()):
+    for word in re.findall(r"\d+|[^\W\d_]+", text.casefold()):
         yield from [word] if word.isascii() else map("".join, pairwise(word))

@@ -258,7 +258,7 @@ def test_cells_are_in_their_columns_and_as_the_sheet_shows_them(tmp_path: Path) 
     openpyxl = pytest.importorskip("openpyxl")
     book = openpyxl.Workbook()
     sheet = book.active
-    day = dt.datetime(2024, 1, 15)
+    day = dt.datetime.combine(dt.date(2024, 1, 15), dt.time())
     shown = {"0%": "25%", "0.00": "0.25", '"€"#,##0.0': "€0.2", "000": "000", "General": "0.25", "0.0E+00": "0.25"}
     for row in (
         ["Prices"],

@@ -359,6 +359,7 @@ ROWS = "".join(f"part{n} | {n * 7} | x\n" for n in range(40))
         ("name\tlimit\tunit\n" + ROWS.replace(" | ", "\t"), "name\tlimit\tunit\n"),
         ("name,limit,unit\n" + ROWS.replace(" | ", ","), "name,limit,unit\n"),
         ("name,name,unit\n" + ROWS.replace(" | ", ","), ""),
+        (ROWS.replace(" | ", "\t"), ""),
         ("one, two, three\n" + ROWS.replace(" | ", ", "), ""),
         (f"a | b\n{ROWS}", ""),
         (f"{'long ' * 5}| limit | unit\n{ROWS}", ""),
