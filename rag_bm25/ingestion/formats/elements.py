@@ -11,7 +11,7 @@ from rag_bm25.ingestion.formats.numbering import spell
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-MAX_ROWS, MAX_COLUMNS = 65_534, 1_000  # of a cell, as in browsers
+MAX_ROWS, MAX_COLUMNS = 65_534, 1_000  # that cells span, as in browsers
 FORMS = {"a": "lowerLetter", "A": "upperLetter", "i": "lowerRoman", "I": "upperRoman"}
 
 
@@ -66,9 +66,10 @@ class Table:
         while row or len(cells) <= max(below, default=-1):
             at = len(cells)
             text, rows, columns = below.get(at) or (row.pop() if row else ("", 1, 1))
-            cells += [text, *[""] * (columns - 1)]
+            cells += [text, *[""] * (columns - 1 if at < MAX_COLUMNS else 0)]
             if rows > 1:
-                self._below |= {column: (cells[column], rows - 1, 1) for column in range(at, len(cells))}
+                last = min(len(cells), MAX_COLUMNS)
+                self._below |= {column: (cells[column], rows - 1, 1) for column in range(at, last)}
         self._rows += 1
         self._columns = max(self._columns, len(cells))
         return cells

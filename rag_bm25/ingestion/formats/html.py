@@ -93,7 +93,7 @@ class _Parser(HTMLParser):
         self._skipping: list[str] = []  # the skipped element that is open, and those of its name within it
         self._main: list[str] = []  # likewise the main part
         self._open_tables: list[Table] = []
-        self._open_lists: list[List] = []
+        self._open_lists = [List({}, 0, is_ordered=False)]  # the first for items without a list
         self._in_link = False  # to a place of the page
         self._linked: str | None = ""  # text of such links in the line, None if it has other words
         self._pre = 0
@@ -139,8 +139,8 @@ class _Parser(HTMLParser):
 
     def _open(self, tag: str, given: Mapping[str, str]) -> None:
         """Count tables and lists, those that are skipped as well."""
-        for table in self._open_tables:
-            table.hold(is_part=tag in PARTS, is_block=tag in PARAGRAPHS)
+        if self._open_tables:
+            self._open_tables[-1].hold(is_part=tag in PARTS, is_block=tag in PARAGRAPHS)
         if tag == "table":
             is_data = self._known is None or self._known.tables[len(self.tables)].has_data
             self.tables.append(Table(is_data=is_data))
@@ -149,7 +149,7 @@ class _Parser(HTMLParser):
             items = self._known.lists[len(self.lists)].items if self._known else 0
             self.lists.append(List(given, items, is_ordered=tag == "ol"))
             self._open_lists.append(self.lists[-1])
-        elif tag == "li" and self._open_lists:
+        elif tag == "li":
             self._open_lists[-1].items += 1
 
     def _is_skipped(self, tag: str, given: dict[str, str]) -> bool:
@@ -183,15 +183,9 @@ class _Parser(HTMLParser):
             self._pre += tag == "pre"
         elif tag in LINES:
             self._new_line()
-            self._builder.mark = self._mark(tag, given)
+            self._builder.mark = self._open_lists[-1].next_mark(given) if tag == "li" else ""
         elif tag in FORMULA:
             self._builder.write_inline(" ")
-
-    def _mark(self, tag: str, given: Mapping[str, str]) -> str:
-        """Return what stands before an item of a list."""
-        if tag != "li":
-            return ""
-        return self._open_lists[-1].next_mark(given) if self._open_lists else "- "
 
     def handle_endtag(self, tag: str) -> None:
         self._close(tag)
@@ -216,7 +210,7 @@ class _Parser(HTMLParser):
         if tag == "table":
             del self._open_tables[-1:]
         elif tag in ("ol", "ul"):
-            del self._open_lists[-1:]
+            del self._open_lists[max(1, len(self._open_lists) - 1) :]
 
     def _end_block(self, tag: str) -> None:
         if tag in PARAGRAPHS:

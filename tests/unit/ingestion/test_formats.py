@@ -131,6 +131,11 @@ def test_pdf_keeps_the_hyphens_of_words(line: str, following: str, shown: str, t
     assert " ".join(read_document(path).text.split()) == shown
 
 
+def test_cells_that_claim_to_span_more_and_more_columns_are_bounded() -> None:
+    text = html(table(*["<td rowspan=65000 colspan=1000>x"] * 9)).text
+    assert max(line.count("|") for line in text.split("\n")) < 1_010
+
+
 def test_html_that_declares_its_encoding(tmp_path: Path) -> None:
     page = '<meta charset="gbk"><title>合同</title><p>劳动合同</p>'
     document = read_document(write(tmp_path / "a.html", page.encode("gbk")))
