@@ -345,6 +345,15 @@ def test_pdf(tmp_path: Path) -> None:
     assert [document.text[page:].split("\n")[0] for page in document.pages] == ["Intro", "2 Setup"]
 
 
+def test_pdf_without_its_running_lines_and_contents(tmp_path: Path) -> None:
+    pytest.importorskip("pypdfium2")
+    pages = ["Setup ....... 2\nA manual", "Manual 2\nSetup", "Manual 3\nlast words", "Manual 4\nend"]
+    document = read_document(make_pdf(tmp_path / "a.pdf", pages, outline=[("Setup", 1)]))
+    assert document.text.split("\n\n") == ["A manual", "Setup", "last words", "end"]
+    assert headings(document) == [(1, "Setup", "Setup")]
+    assert len(document.pages) == 4
+
+
 def test_epub_is_read_in_its_order(tmp_path: Path) -> None:
     pages = {"z": "<h1>First</h1><p>one</p>", "a": "<h1>Second</h1><p>two</p>"}
     document = read_document(make_epub(tmp_path / "a.epub", pages, "Book"))
