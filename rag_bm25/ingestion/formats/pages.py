@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 EDGE = 2  # lines at the top and at the bottom of a page, where running lines are
 MIN_PAGES = 3  # that have a running line
 _NUMBER = re.compile(r"\d{1,6}")
-_DOTS = re.compile(r" ?(?:(?:[.\u00b7\u2024\uff0e] ?){5,}|(?:[\u2025\u2026] ?){2,})")
-_LEADERS = re.compile(rf"(?:{_DOTS.pattern})\s*(?:(\d{{1,6}})(?!\.?\d)|[ivxlc]+\b)?")
+_DOTS = re.compile(r" ?(?:(?:[.\u00b7\u2024\uff0e] ?){5,}|(?:[\u2025\u2026] ?){3,})")  # two are an ellipsis
+_LEADERS = re.compile(rf"(?:{_DOTS.pattern})\s*(?:(\d{{1,6}})(?!\.?\d)|[ivxlc]+\b)")
 
 
 def drop_repeated(pages: Sequence[Sequence[str]]) -> list[list[str]]:
@@ -54,7 +54,7 @@ def _keys(side: str, line: str, page: int) -> Iterator[tuple[str | int, ...]]:
 def _drop_contents(pages: Sequence[Sequence[str]]) -> list[list[str]]:
     """Leave out lines with dot leaders to a page, all of whose words are elsewhere; shorten the dots of others."""
     lines = list(chain.from_iterable(pages))
-    dotted = {line for line in lines if _DOTS.search(line)}
+    dotted = {line for line in lines if _LEADERS.search(line)}
     words = set(_units("\n".join(line for line in lines if line not in dotted))) if dotted else set()
     shown = {line: _DOTS.sub(" … ", line).strip() for line in dotted if not _repeats(line, words, len(pages))}
     return [[shown.get(line, line) for line in lines if line in shown or line not in dotted] for lines in pages]

@@ -323,10 +323,11 @@ def test_a_reader_of_ones_own_gives_markdown_or_leaves_the_file(tmp_path: Path) 
         (["Head\na", "Head\nb", "Head\nc", *"defghij"], ["Head\na", "Head\nb", "Head\nc", *"defghij"]),
         (["1", "2", "3"], ["1", "2", "3"]),
         (
-            ["Contents\n1 One . . . . . . 2\nTwo ..... iv\n第一章……3", "1 One\n第一章", "Two"],
+            ["Contents\n1 One . . . . . . 2\nTwo ..... iv\n第一章………3", "1 One\n第一章", "Two"],
             ["Contents", "1 One\n第一章", "Two"],
         ),
-        (["Tea ........ 3\nRice ..... 4.50", "Cake ...... 9"], ["Tea … 3\nRice … 4.50", "Cake … 9"]),
+        (["Tea ........ 3\nRice ..... 4.50", "Cake ...... 9"], ["Tea … 3\nRice ..... 4.50", "Cake … 9"]),
+        (["他说……3 次\n他说等等......\n他说等等"], ["他说……3 次\n他说等等......\n他说等等"]),
         (["tea ........ 3\nrice . . . 1"], ["tea … 3\nrice . . . 1"]),
     ],
 )
