@@ -20,6 +20,7 @@ from support import engines
 
 import rag_bm25
 from rag_bm25 import MissingExtraError, events
+from rag_bm25.analysis import Analyzer, AnalyzerConfig
 from rag_bm25.weighting.formulas import WEIGHTING_NAMES, WEIGHTINGS
 from rag_bm25.weighting.idf import IDF_NAMES
 
@@ -197,6 +198,14 @@ def means_of_quality(system: str) -> list[float]:
         for columns in [json.loads((DOCS / f"{name}.json").read_text(encoding="utf-8"))]
         for language in ("English", "Chinese")
     ]
+
+
+@pytest.mark.parametrize("page", ["chinese.md", "chinese.zh-CN.md"])
+def test_the_words_in_the_tables_of_a_page_are_those_of_the_analyzer(page: str) -> None:
+    rows = re.findall(r"^\| `(.+?)` \| (`.+`) \|$", (DOCS / page).read_text(encoding="utf-8"), re.MULTILINE)
+    analyzer = Analyzer(AnalyzerConfig(bigrams=False, characters=False, word_bigrams=False))
+    assert {text: analyzer(text) for text, _ in rows} == {text: words[1:-1].split("` `") for text, words in rows}
+    assert len(rows) == 10
 
 
 @pytest.mark.parametrize("page", ["README", "docs/chinese", "docs/cli"])

@@ -177,7 +177,7 @@ class CountingEncoder(ABC):
         (vector,) = self.encode_documents([text], [given])
         weigher, encoder = self._weigher([parsed], counted, weighting, expansion), self._documents
         terms, stats = weigher.terms(parsed, counted.statistics), counted.statistics.idf_inputs
-        asked = QueryFacts(str(parsed), terms, stop_words_in(encoder.analyzer, parsed), weigher.weighting, stats)
+        asked = QueryFacts(str(parsed), terms, stop_words_in(encoder.analyzer, parsed, terms), weigher.weighting, stats)
         counts = encoder.count_text(text), encoder.field_counts(given)
         chunk = ChunkFacts("text", *counts, vector, encoder.weighting, encoder.length_unit)
         return explain_score(asked, chunk, namespace="")
@@ -189,10 +189,10 @@ class CountingEncoder(ABC):
         weighting: QueryWeighting | None,
         expansion: QueryExpansion | None,
     ) -> QueryEncoder:
-        """Return the encoder of queries; it reads the vocabulary only for near spellings and prefixes."""
+        """Return the encoder of queries; it reads the vocabulary only where a query asks for it."""
         if any(query.has_conditions for query in queries):
             raise ParameterError("must, must_not and phrases are not supported here: a vector cannot express them")
-        expander = self._expanders.make(expansion, completing=any(query.has_prefix for query in queries))
+        expander = self._expanders.make(expansion)
         own = self.config.query_weighting()
         weights = own if weighting is None else weighting.over(own)
         return QueryEncoder(self._documents.analyzer, weights, counted.ids, expander)

@@ -35,6 +35,7 @@ PROBES = (
     "added", "biologists", "emergency", "evening", "international", "internal", "interval", "laterally",
     "organization", "paste", "university", "vying",
     "2.4GHz, Python3.11 and milvus-2.5.1",
+    "हिन्दी, العَرَبِيَّة, שָׁלוֹם", "ภาษาไทย ខ្មែរ မြန်မာ", "⻛险，劳动合\n同", "Łódź İzmir",
 )
 # fmt: on
 """Texts whose tokens distinguish analyzers. They are stored by their text: add new ones, but never change one."""

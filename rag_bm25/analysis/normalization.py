@@ -11,6 +11,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from rag_bm25.analysis.runs import points_in
+from rag_bm25.scripts import IDEOGRAPHS, KANA, MARKS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,6 +22,11 @@ _IGNORED = (
     "\u00ad\u034f\u061c\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufe00-\ufe0f\ufeff"
     "\U000e0100-\U000e01ef"
 )
+# Points of Hebrew and Arabic, which are seldom written, and the line that only makes an Arabic word longer.
+_POINTS = (
+    "\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06dc\u06df-\u06e4\u06e7\u06e8"
+    "\u06ea-\u06ed\u0898-\u089f\u08ca-\u08e1\u08e3-\u08ff"
+)
 _QUOTES = "\u2018\u2019"
 _HYPHENS = "\u2010\u2011\u2012\u2013\u2212"
 
@@ -29,23 +35,28 @@ _PLAIN = (
     "\x00-\x7f\u00a0\u00b7\u00c0-\u00ff\u2002-\u200a\u2014\u201c\u201d\u2026\u3000-\u3003\u3007-\u3011\u3014\u3015"
     "\u3041-\u3096\u30a1-\u30fe\uac00-\ud7a3\uff01\uff05\uff08\uff09\uff0c\uff1a\uff1b\uff1f"
 )
+# Circled numbers, and after a digit those above and below the line, and fractions, are none of its number.
+_CIRCLED = "\u2460-\u2473\u24ea-\u24ff\u2776-\u2793\u3251-\u325f\u32b1-\u32bf"
+_SMALL = "\u00b2\u00b3\u00b9\u00bc-\u00be\u2070\u2074-\u2079\u2080-\u2089\u2150-\u215e\u2189"
+_APART = re.compile(rf"[{_CIRCLED}{_SMALL}](?:(?<=[{_CIRCLED}])|(?<=\d.)[{_SMALL}]*)")
 _ELLIPSIS = "\u2026"  # the only one that becomes several
 _COMMA_IN_NUMBER = re.compile("\uff0c(?<=[0-9]\uff0c)(?=[0-9])")
 MANY_PARTS = 30  # to be normalised: all at once takes less time
 _SEGMENTED = range(0x4E00, 0xA000)
 
-# Characters that never join the one before them; many others do not, either.
-_STARTERS = (
-    "\x00-\u00ac\u00ae-\u02ff\u0370-\u0482\u048a-\u0588\u05d0-\u05f4\u0620-\u064a\u1100-\u1112\u1e00-\u200a\u2010-\u2029"
-    "\u202f-\u205f\u2070-\u20cf\u2100-\u2bff\u3000-\u3029\u3030-\u3098\u309b-\u3130\u3190-\u9fff\uac00-\ud7a3"
-    "\uf900-\ufb06\uff01-\uff9d\U0001d400-\U0001d7ff\U0001f000-\U0001faff\U00020000-\U0003ffff"
-)
+# Characters that may join the one before them: marks, vowels and finals of hangul, half-width signs, and what goes.
+_JOINING = f"{MARKS}{_IGNORED}\u0640\u1161-\u11ff\u3131-\u318f\uff9e-\uffdc\U00010000-\U0001d3ff\U0001d800-\U0001efff"
 _OF_LENGTH_1 = (  # starters that become one character
     "\x00-\x7f\u00c0-\u00ff\u0400-\u0482\u2018-\u201f\u3000-\u3029\u3041-\u3096\u30a1-\u30fe\u4e00-\u9fff"
     "\uac00-\ud7a3\uff01-\uff5e"
 )
+# A line break within a paragraph, with the blanks around it.
+_UNSPACED = IDEOGRAPHS + KANA.chars.replace("\u3099\u309a", "")
+_BREAK = re.compile(rf"(?<=[{_UNSPACED}])[^\S\n]*\n[^\S\n]*(?=[{_UNSPACED}])")
+_MAY_JOIN = re.compile(rf"\n(?<=[\s{_UNSPACED}]\n)(?<!\n\n)[^\S\n]*[{_UNSPACED}]")  # is found ten times as fast
 _SAME_PLACES = re.compile(f"[{_OF_LENGTH_1}]*")
-_CLUSTERS = re.compile(f"(?P<same>[{_OF_LENGTH_1}]+(?![^{_STARTERS}]))|.[^{_STARTERS}]*", re.DOTALL)
+_JOINS = rf"(?:[{_JOINING}]|(?<=\d)[{_SMALL}]+)"
+_CLUSTERS = re.compile(f"(?P<same>[{_OF_LENGTH_1}]+(?!{_JOINS}))|.{_JOINS}*", re.DOTALL)
 
 
 def is_plain(text: str, *, simplify: bool = True) -> bool:
@@ -74,17 +85,25 @@ def normalize(text: str, *, simplify: bool = True) -> str:
     """Convert a text to NFKC without invisible characters, with one apostrophe and one hyphen; letter case stays."""
     if text.isascii():
         return text
-    replaced = unicodedata.normalize("NFKC", text).translate(_replacements(simplify))
+    apart = _APART.sub(r" \g<0> ", text)
+    replaced = unicodedata.normalize("NFKC", apart).translate(_replacements(simplify))
     return unicodedata.normalize("NFC", replaced)  # an invisible character may have stood before an accent
 
 
+def join_lines(text: str) -> str:
+    """Leave out each line break between two ideographs or kana of a normalised text: no space would be there."""
+    if text.isascii() or _MAY_JOIN.search(text) is None:
+        return text
+    return _BREAK.sub("", text)
+
+
 def keeps_places(text: str) -> bool:
-    """Return whether each character of a text becomes one character."""
-    return _SAME_PLACES.fullmatch(text) is not None
+    """Return whether each character of a text becomes one character, and none is left out."""
+    return _SAME_PLACES.fullmatch(text) is not None and join_lines(text) is text
 
 
 class Origins:
-    """The places of a text that its normalised form comes from.
+    """The places of a text that its normalised form, of which lines are joined, comes from.
 
     Normalising maps each character alone, with the accents and syllable parts after it: such a cluster is the origin of
     all that it becomes.
@@ -97,17 +116,21 @@ class Origins:
         self._starts: list[int] = []  # of each cluster, or of clusters that keep their length
         self._origins: list[int] = []
         self._keeps_length: list[bool] = []
+        forms: list[str] = []
         at = 0
         for match in _CLUSTERS.finditer(text):
-            keeps_length = match.lastgroup is not None
             self._starts.append(at)
             self._origins.append(match.start())
-            self._keeps_length.append(keeps_length)
-            at += len(match[0]) if keeps_length else len(normalize(match[0], simplify=simplify))
+            self._keeps_length.append(match.lastgroup is not None)
+            forms.append(normalize(match[0], simplify=simplify))
+            at += len(forms[-1])
         self._origins.append(len(text))
+        gone = {place for match in _BREAK.finditer("".join(forms)) for place in range(*match.span())}
+        self._unjoined = [place for place in range(at) if place not in gone]  # before lines are joined
 
     def of(self, start: int, end: int) -> tuple[int, int]:
-        """Return the place that a place of the normalised text comes from."""
+        """Return the place that a place of that form comes from."""
+        start, end = self._unjoined[start], self._unjoined[end - 1] + 1
         first, last = bisect_right(self._starts, start) - 1, bisect_right(self._starts, end - 1) - 1
         origin, until = self._origins[first], self._origins[last + 1]
         if self._keeps_length[first]:
@@ -120,10 +143,13 @@ class Origins:
 @cache
 def _replacements(simplify: bool) -> Mapping[int, str | None]:
     """Return the replacement of each character, for ``str.translate``."""
-    table: dict[int, str | None] = dict(_traditional_to_simplified()) if simplify else {}
+    simplified = _table("t2s.txt") if simplify else {}
+    radicals = {old: simplified.get(ord(new), new) for old, new in _table("radicals.txt").items()}
+    table: dict[int, str | None] = {**simplified, **radicals}
     table |= dict.fromkeys(map(ord, _QUOTES), "'")
     table |= dict.fromkeys(map(ord, _HYPHENS), "-")
-    table |= dict.fromkeys(points_in(_IGNORED))
+    table |= dict.fromkeys(points_in(_IGNORED + _POINTS))
+    table |= {point: f"{unicodedata.numeric(chr(point)):.0f}" for point in points_in(_CIRCLED)}  # NFKC keeps black ones
     return table
 
 
@@ -138,8 +164,8 @@ def _kept_ideographs(simplify: bool) -> list[int]:
     return [point for point in _SEGMENTED if point not in _replacements(simplify)]
 
 
-def _traditional_to_simplified() -> dict[int, str]:
-    """Read the table that scripts/make_t2s_table.py writes."""
-    data = files("rag_bm25.analysis").joinpath("data").joinpath("t2s.txt").read_text(encoding="utf-8")
-    traditional, simplified = data.splitlines()
-    return dict(zip(map(ord, traditional), simplified, strict=True))
+def _table(name: str) -> dict[int, str]:
+    """Read a table of characters that a script writes: scripts/make_t2s_table.py or scripts/make_radicals_table.py."""
+    data = files("rag_bm25.analysis").joinpath("data").joinpath(name).read_text(encoding="utf-8")
+    old, new = data.splitlines()
+    return dict(zip(map(ord, old), new, strict=True))

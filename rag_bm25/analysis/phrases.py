@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 
-from rag_bm25.analysis.runs import find_runs_and_signs, is_segmented, split_ideographs
+from rag_bm25.analysis.runs import find_runs_and_signs, is_segmented, is_sign, split_ideographs
 from rag_bm25.analysis.text import AnalysedText
 from rag_bm25.analysis.words import RunMemo, spelt_words
 from rag_bm25.vectors.terms import is_bigram
@@ -148,7 +148,7 @@ class PhraseWords(RunMemo[tuple[str, ...]]):
         return tuple(run) if is_segmented(run) else super().__missing__(run)
 
     def make(self, run: str) -> tuple[str, ...]:
-        if not run[0].isalnum():
+        if is_sign(run):
             return ()
         terms = (self._stemming.term(word.text) for word in spelt_words(run, self._rules))
         return tuple(filter(None, terms))

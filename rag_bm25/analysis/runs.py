@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from rag_bm25.scripts import IDEOGRAPHS, SCRIPTS, SEGMENTED, script_of
+from rag_bm25.scripts import IDEOGRAPHS, MARKS, SCRIPTS, SEGMENTED, script_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 IDEOGRAPH_BITS = 18  # every ideograph is below 0x40000
 _IDEOGRAPH, _END = 1, 2
 
-_MARK = "\u0300-\u036f"  # diacritics
 LETTER = rf"[^\W_{''.join(script.chars for script in SCRIPTS)}]"
 """Pattern of one letter or digit of all scripts that put spaces between words, and of some that do not."""
 
@@ -27,14 +26,19 @@ def _compound(word: str) -> str:
     """Return the pattern of a number with thousands separators, C++, C#, F#, or words joined by single signs."""
     # The look-behind stands after the first digit, so that it is only tried at digits.
     number = r"\d(?<!\d,\d)\d{0,2}(?:,\d{3})+(?:\.\d+)?(?!,?\d)"
-    return rf"{number}|[Cc]\+\+|[CcFf]#|{word}(?:(?:[.\-']|_+){word})*"
+    # An apostrophe after one letter, or two of a code's prefix, parts: f'text', l'accord; but not I'll and O'Brien.
+    parted = r"(?:(?<=(?<![\w'])[A-NP-Za-np-z]')|(?<=(?<![\w'])(?:rb|br|fr|qu)'))(?!(?:ll|re|ve)\b)\w\w"
+    return rf"{number}|[Cc]\+\+|[CcFf]#|{word}(?:(?:[.\-]|'(?!{parted})|_+){word})*"
 
 
 _ASCII_RUNS = re.compile(_compound("[A-Za-z0-9]+"))
-_RUNS = re.compile("|".join([*(script.run for script in SCRIPTS), _compound(rf"{LETTER}+(?:[{_MARK}]+{LETTER}*)*")]))
+_RUNS = re.compile("|".join([*(script.run for script in SCRIPTS), _compound(rf"{LETTER}+(?:[{MARKS}]+{LETTER}*)*")]))
 _ASCII_RUNS_AND_SIGNS = re.compile(_ASCII_RUNS.pattern + r"|\S")
 _RUNS_AND_SIGNS = re.compile(_RUNS.pattern + r"|\S")
-_NEIGHBOURS = re.compile(rf"{LETTER}[{_MARK}]*[\s._\-]+{LETTER}")
+_SYLLABLES = re.compile(f".[{MARKS}]*")
+_LETTERS = re.compile(rf"[^\W\d_]+(?:[{MARKS}]+[^\W\d_]*)*")
+_WITHIN_WORD = re.compile(rf".(?=[{MARKS}])|(?:{LETTER}|[{MARKS}])(?={LETTER})", re.DOTALL)
+_NEIGHBOURS = re.compile(rf"{LETTER}[{MARKS}]*[\s._\-]+{LETTER}")
 _IDEOGRAPHS = re.compile(rf"[{IDEOGRAPHS}]{{2,}}")
 _PARTED_IDEOGRAPHS = re.compile(rf"(?<=[{IDEOGRAPHS}])\s+(?=[{IDEOGRAPHS}])")
 _SENTENCE_ENDS = "\u3002\uff01\uff1f\uff1b!?;\n"
@@ -159,5 +163,20 @@ def is_all_segmented(word: str) -> bool:
 
 
 def is_syllabic(run: str) -> bool:
-    """Return whether a result of `find_runs` is kana or hangul, which is cut into pairs of characters."""
+    """Return whether a result of `find_runs` is of a script that is cut into pairs of characters, such as kana."""
     return script_of(run[0]).syllabic
+
+
+def locate_syllables(run: str) -> list[re.Match[str]]:
+    """Return the characters of a run, each with its marks."""
+    return list(_SYLLABLES.finditer(run))
+
+
+def is_within_word(text: str, place: int) -> bool:
+    """Return whether there are letters or digits on both sides of a place, or a mark after it."""
+    return _WITHIN_WORD.match(text, place - 1) is not None
+
+
+def is_spelt(word: str) -> bool:
+    """Return whether a word has letters and their marks only."""
+    return word.isalpha() or (not word.isascii() and _LETTERS.fullmatch(word) is not None)

@@ -6,7 +6,8 @@ import re
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from rag_bm25.analysis.runs import LETTER
+from rag_bm25.analysis.runs import LETTER, is_within_word
+from rag_bm25.scripts import MARKS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -46,7 +47,7 @@ class UserWords:
         """Return the length of the longest word at a place, 0 if there is none."""
         for length in self._lengths[text[start]]:
             end = start + length
-            if text[start:end] in self._words and not _is_within_run(text, end):
+            if text[start:end] in self._words and not is_within_word(text, end):
                 return length
         return 0
 
@@ -60,10 +61,5 @@ def _pattern_of_starts(firsts: Iterable[str]) -> re.Pattern[str]:
     """Return the pattern of the places at which a word may begin."""
     letters = "".join(filter(_LETTER.match, firsts))
     others = re.escape("".join(char for char in firsts if char not in letters))
-    choices = ([f"[{others}]"] if others else []) + ([f"(?<!{LETTER})[{letters}]"] if letters else [])
+    choices = ([f"[{others}]"] if others else []) + ([f"(?<!{LETTER})(?<![{MARKS}])[{letters}]"] if letters else [])
     return re.compile("|".join(choices))
-
-
-def _is_within_run(text: str, end: int) -> bool:
-    """Return whether there are letters or digits on both sides of a place."""
-    return bool(_LETTER.match(text, end - 1) and _LETTER.match(text, end))

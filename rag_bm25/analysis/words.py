@@ -8,9 +8,10 @@ from itertools import pairwise
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar
 
-from rag_bm25.analysis.runs import is_segmented, is_sign, is_syllabic
+from rag_bm25.analysis.runs import is_segmented, is_sign, is_spelt, is_syllabic, locate_syllables
 from rag_bm25.analysis.text import Token
 from rag_bm25.checks import as_str, parameter_error, require_extra
+from rag_bm25.scripts import MARKS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -26,6 +27,8 @@ ENGLISH = "english"
 MEMO_SIZE = 200_000  # runs, in about 50 MB
 
 _POSSESSIVE = re.compile(r"'[sS](?![^\W_])")
+_LIST = re.compile(r"\d{3}(?:,\d{3})+")
+_GROUP = re.compile(r"\d{3}")
 _DOTTED_NUMBER = re.compile(r"[vV]?(\d+(?:\.\d+)+)")
 _PART = re.compile(r"[^.\-_]+")
 _PART_OR_NUMBER = re.compile(  # Python3.11, v2.5 and 2.4GHz are no parts between dots
@@ -33,8 +36,10 @@ _PART_OR_NUMBER = re.compile(  # Python3.11, v2.5 and 2.4GHz are no parts betwee
 )
 _ACRONYM = re.compile(r"[^\W\d_](?:\.[^\W\d_])+")
 _LETTERS_AND_DIGITS = re.compile(  # Python3.11 is also Python3
-    r"(?=([^\W\d_]+\d+)\.)?([^\W\d_]{2,})([\d.]+)|([\d.]+)([^\W\d_]{2,4})|(\d+\.[\d.]+)[^\W\d_]"
+    r"(?=([^\W\d_]+\d+)\.)?([^\W\d_]{2,})([\d.]+)|([\d.]+)([^\W\d_]{2,4}|[^\W\d_]{1,2}[23])|([\d.]+)[^\W\d_]"
 )
+_STROKES = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ħ": "h", "ŧ": "t", "ı": "i", "æ": "ae", "œ": "oe"})
+_ACCENTS = re.compile(f"(?<=[a-z])[{MARKS}]+")
 _CAMEL_HUMPS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
@@ -43,9 +48,15 @@ def without_apostrophes(word: str) -> str:
     return _POSSESSIVE.sub("", word).replace("'", "") if "'" in word else word
 
 
+def without_accents(word: str) -> str:
+    """Return a word without the accents and strokes of its small Latin letters: ``lodz`` for ``łódź``."""
+    bare = _ACCENTS.sub("", unicodedata.normalize("NFD", word).translate(_STROKES))
+    return unicodedata.normalize("NFC", bare)
+
+
 def is_stop_word(word: str, stop_words: Collection[str]) -> bool:
-    """Return whether a word is one of the case-folded stop words; in capitals it is a name: IT, WHO, US."""
-    return word.casefold() in stop_words and not (len(word) > 1 and word.isupper())
+    """Return whether a word is one of the case-folded stop words; in capitals it is a name: IT, WHO, A."""
+    return word.casefold() in stop_words and not word.isupper()
 
 
 def is_number(word: str) -> bool:
@@ -69,13 +80,20 @@ class WordRules(NamedTuple):
 def words_of(run: str, rules: WordRules = WordRules()) -> list[Token]:  # noqa: B008
     """Return the words of a run that is not Chinese as they are spelt, the whole before its parts."""
     if is_syllabic(run):
-        return [Token(run[i : i + 2], i, min(i + 2, len(run))) for i in range(max(len(run) - 1, 1))]
+        syllables = locate_syllables(run)
+        pairs = pairwise(syllables) if len(syllables) > 1 else [syllables * 2]
+        return [_cut(run, first.start(), last.end()) for first, last in pairs]
     if run[-1] in "+#":
         return [Token(run, 0, len(run))]
     if is_simple(run) and not rules.split_camel_case:
         return [Token(run, 0, len(run))]
     compound, places = _without_signs(run)
-    return _in_run(_words_of_compound(compound, rules), places)
+    return [*_in_run(_words_of_compound(compound, rules), places), *_members_of_list(run)]
+
+
+def _members_of_list(run: str) -> list[Token]:
+    """Return the numbers of what may be a list, as ``404,500,502``: numbers seldom begin with three digits."""
+    return [Token(group[0], *group.span()) for group in _GROUP.finditer(run)] if _LIST.fullmatch(run) else []
 
 
 def is_simple(run: str) -> bool:
@@ -104,9 +122,9 @@ def phrase_of(run: str, rules: WordRules = WordRules()) -> list[Token]:  # noqa:
 
 
 def spelt_words(run: str, rules: WordRules = WordRules()) -> list[Token]:  # noqa: B008
-    """Return the words of a run as :func:`phrase_of` does, with numbers, ``C++``, and each kana or hangul."""
+    """Return the words of a run as :func:`phrase_of` does, with numbers, ``C++``, and each kana, hangul or Thai."""
     if is_syllabic(run):
-        return [Token(char, at, at + 1) for at, char in enumerate(run)]
+        return [Token(syllable[0], *syllable.span()) for syllable in locate_syllables(run)]
     if run[-1] in "+#":
         return [Token(run, 0, len(run))]
     compound, places = _without_signs(run)
@@ -171,7 +189,7 @@ def _parts(compound: str, rules: WordRules) -> list[Token]:
 
 def _has_letters_only(compound: str) -> bool:
     """Return whether there are only letters between hyphens."""
-    return compound.replace("-", "").isalpha()
+    return is_spelt(compound.replace("-", ""))
 
 
 def _joined(compound: str, parts: list[Token]) -> Token:
@@ -215,7 +233,7 @@ def _part_words(part: Token, split_camel_case: bool) -> list[Token]:
     """Return a part, its letters and digits apart, and its humps."""
     if _number(part.text):
         return _versions(_without_v(part))
-    if part.text.isalpha() and not split_camel_case:
+    if is_spelt(part.text) and not split_camel_case:
         return [part]
     halves = _LETTERS_AND_DIGITS.fullmatch(part.text)
     words = (
@@ -268,15 +286,16 @@ class Stemming:
     def term(self, word: str) -> str:
         """Return the term of a word."""
         folded = word.casefold()
-        if not folded.isascii():
-            folded = unicodedata.normalize("NFC", folded)  # folding may take characters apart
-            if self._language == ENGLISH:
-                return folded
-        if self._language and len(folded) >= MIN_STEMMED_LENGTH and folded.isalpha():
-            return self._stem_word(folded)
-        return folded
+        if folded.isascii():
+            return self._stem(folded)
+        if self._language != ENGLISH:  # others know the accents of their letters
+            return without_accents(self._stem(unicodedata.normalize("NFC", folded)))
+        plain = without_accents(folded)
+        return self._stem(plain) if plain.isascii() else plain
 
-    def _stem_word(self, word: str) -> str:
+    def _stem(self, word: str) -> str:
+        if not self._language or len(word) < MIN_STEMMED_LENGTH or not is_spelt(word):
+            return word
         with self._lock:
             if self._stemmer is None:
                 self._stemmer = _snowball().Stemmer(self._language, 0)

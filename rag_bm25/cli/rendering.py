@@ -111,12 +111,13 @@ def _make_snippet(hit: Hit, width: int) -> Text:
 def render_stats(stats: IndexStats) -> Text:
     """Return the figures of an index, and the effect of its chunk size."""
     unit = unit_name(stats.length_unit)
-    of_channels = f" of words, {stats.average_bigram_idf:.4f} of bigrams" if stats.average_bigram_idf else ""
+    means = {"bigrams": stats.average_bigram_idf, "characters": stats.average_character_idf}
+    of_channels = "".join(f", {mean:.4f} of {name}" for name, mean in means.items() if mean)
     rows = {
         "chunks": f"{stats.num_chunks:,}",
         "terms": f"{stats.num_terms:,}",
         "namespaces": ", ".join(map(name_namespace, stats.namespaces)) or "none",
-        "mean IDF": f"{stats.average_idf:.4f}{of_channels}",
+        "mean IDF": f"{stats.average_idf:.4f}{' of words' * bool(of_channels)}{of_channels}",
         "mean length": f"{stats.mean_length:,.1f} {unit}",
         "chunk size": f"{stats.chunk_size:g} {unit}",
         "weighting": stats.weighting,
@@ -155,11 +156,12 @@ HEADINGS = ("nDCG@10", "Recall@100", "MRR@10")
 
 def render_evaluation(name: str, result: EvaluationResult, config: IndexConfig) -> Text:
     """Return the measures, and the settings that they were measured with."""
-    delta = config.document_weighting().delta
-    parameters = {"k1": config.k1, "b": config.b, **({} if delta is None else {"delta": delta})}
+    weighting = config.document_weighting()
+    delta = {} if weighting.delta is None else {"delta": weighting.delta}
+    parameters = {"k1": config.k1, "b": config.b, **delta}
     shown = ", ".join(f"{name} {value:g}" for name, value in parameters.items())
     size = f"chunk size {config.chunk_size:.1f} {unit_name(config.length_unit)}"
-    of_fields = "+".join(":".join(map(str, (name, *astuple(one)))) for name, one in config.fields.items())
+    of_fields = "+".join(":".join(map(str, (name, *astuple(one)))) for name, one in weighting.fields.items())
     fields = f", fields {of_fields}" if of_fields else ""
     used = f"{config.weighting}, idf {config.idf}, {shown}, {size}{fields}"
     speed = "" if result.chunks_per_second is None else f", {result.chunks_per_second:,.0f}/s"

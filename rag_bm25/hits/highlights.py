@@ -12,10 +12,11 @@ from operator import itemgetter, or_
 from typing import TYPE_CHECKING, Annotated, NamedTuple, TypeAlias
 
 from rag_bm25.analysis.places import locate_terms
-from rag_bm25.analysis.runs import LETTER
+from rag_bm25.analysis.runs import is_within_word
 from rag_bm25.budget import check_budget
 from rag_bm25.definitions import Between, check_fields
 from rag_bm25.documents.chunks import Fragment
+from rag_bm25.vectors.terms import is_character, term_text
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -34,7 +35,6 @@ _NO_END = re.compile(
     r"(?:(?:^|[.\s(])[A-Za-z]|(?:^|\n)\s*\d{1,3}|\b(?:Mr|Mrs|Ms|Dr|Prof|St|Figs?|Nos?|Eq|vs|al|cf|pp))$"
 )
 _CLAUSE = re.compile(r"[，、：,;:]\s*")
-_WITHIN_WORD = re.compile(LETTER * 2)
 
 
 @dataclass(frozen=True)
@@ -116,8 +116,13 @@ class Highlighter:
     def highlight(self, text: str) -> tuple[Fragment, ...]:
         """Return the best fragments of a text, by falling score, then by place."""
         check_budget()
-        marks = merge(locate_terms(self.analyzer, self.weights.keys(), text), self._bits)
+        tokens = locate_terms(self.analyzer, self.weights.keys(), text)
+        marks = merge(list(filter(self._says_much, tokens)) or tokens, self._bits)
         return _MarkedText(text, marks, self._scores, self.highlighting).best_fragments() if marks.starts else ()
+
+    def _says_much(self, token: Token) -> bool:
+        """Return whether a token is no single character, or one that is a word of the query."""
+        return not is_character(token.text) or term_text(token.text) in self.weights
 
     @cached_property
     def _bits(self) -> dict[str, int]:
@@ -260,6 +265,6 @@ def _ends_sentence(text: str, match: re.Match[str]) -> bool:
 def _word_border(text: str, place: int, inner: int) -> int:
     """Move a place within a word towards another one, as far as the border of the word."""
     step = 1 if place < inner else -1
-    while place != inner and _WITHIN_WORD.match(text, place - 1):
+    while place != inner and is_within_word(text, place):
         place += step
     return place

@@ -16,6 +16,7 @@ from rag_bm25.ingestion.files import os_error_message
 from rag_bm25.ingestion.owners import SPOOLED_BYTES, Placed
 from rag_bm25.ingestion.reading import DEFAULT_OPTIONS, Piece, ReadOptions, read_file
 from rag_bm25.ingestion.rows import ROW_SUFFIXES, raise_error
+from rag_bm25.weighting.fields import DEFAULT_FIELDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -44,7 +45,7 @@ class FileChecker:
         self.rejected: dict[str, int] = {}  # source -> number of rows
         self.encodings: dict[str, str] = {}  # source -> encoding, other than UTF-8
         self._split = split
-        self._fields = list(fields)
+        self._fields = sorted(set(fields) - DEFAULT_FIELDS.keys())  # under these, rows may have something else
         self._options = options
         self._reasons: dict[str, list[str]] = {}  # source -> of its first rejected rows
         self._ends: deque[int] = deque()  # end in bytes of each chunk that was read and not written yet
@@ -107,7 +108,7 @@ class FileChecker:
         reject = partial(self._reject_unread, file.source)
         refuse = reject if file.path.suffix.lower() in ROW_SUFFIXES else raise_error
         try:
-            for piece in read_file(file, self._split, self._fields, self._options, reject=reject):
+            for piece in read_file(file, self._split, self._options, reject=reject):
                 chunk = self._check_piece(piece, file.source if piece.id in ids else None, refuse)
                 if chunk is not None:
                     ids.add(piece.id)

@@ -17,7 +17,7 @@ from rag_bm25.ingestion.encodings import check_encoding, decode
 from rag_bm25.ingestion.formats import FORMATS
 from rag_bm25.ingestion.formats.extraction import DEFAULT_TIMEOUT, EXTRACTOR
 from rag_bm25.ingestion.jsonl import read_json_lines
-from rag_bm25.ingestion.markup import MARKUP
+from rag_bm25.ingestion.markup import MARKUP, read_markdown
 from rag_bm25.ingestion.opening import open_regular, real_path
 from rag_bm25.ingestion.rows import (
     MAX_DOCUMENT_BYTES,
@@ -33,7 +33,7 @@ from rag_bm25.ingestion.splitting import MAX_TITLE as MAX_STORED_TITLE
 from rag_bm25.ingestion.tables import read_csv, read_parquet
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
     from typing import BinaryIO
 
@@ -59,6 +59,10 @@ class ReadOptions:
     id_prefix : str
         Text before the id of each row; ``{source}`` in it is the source of the file, so that ``{source}#`` tells the
         rows of several files apart.
+    hidden : bool
+        Whether the hidden sheets, rows, columns and slides of Office files are read, too.
+    read : callable of Path to str or None, optional
+        A reader of one's own: returns the text of a document as Markdown, or None to have it read as it is by default.
 
     Raises
     ------
@@ -70,6 +74,8 @@ class ReadOptions:
     fields: RowFields = field(default_factory=RowFields)
     timeout: float = DEFAULT_TIMEOUT
     id_prefix: str = ""
+    hidden: bool = False
+    read: Callable[[Path], str | None] | None = None
 
     def __post_init__(self) -> None:
         if self.encoding is not None:
@@ -110,7 +116,6 @@ class Piece:
 def read_file(
     file: SourceFile,
     split: Splitter,
-    fields: Collection[str] = (),
     options: ReadOptions = DEFAULT_OPTIONS,
     *,
     reject: Reject = raise_error,
@@ -121,12 +126,9 @@ def read_file(
     ----------
     file : SourceFile
         A document; or rows of JSON lines, CSV or Parquet with ``_id`` or ``id``, ``text``, and optionally ``title`` and
-        ``metadata``. All other keys are metadata, too.
+        ``metadata``. All other keys are metadata, too. The text that is split begins with the title.
     split : Splitter
         As returned by :func:`splitter`.
-    fields : collection of str
-        Fields of the index. If ``title`` is one of them, the title of a row is in the metadata of its chunks only;
-        otherwise the text also begins with it.
     options : ReadOptions
         Encoding, names of fields, and bounds.
     reject : callable of InputError to None, optional
@@ -150,7 +152,7 @@ def read_file(
     if find_bad_character(file.source) is not None:
         raise InputError(f"{file.path}: its name, or that of a folder, is not UTF-8, and no id can be made of it")
     if file.path.suffix.lower() in ROW_SUFFIXES:
-        return _row_pieces(file, split, fields, options, reject)
+        return _row_pieces(file, split, options, reject)
     return _document_pieces(file, split, options)
 
 
@@ -182,9 +184,12 @@ def read_document(path: Path, options: ReadOptions = DEFAULT_OPTIONS) -> Documen
 
 
 def _read_document(path: Path, real: Path, options: ReadOptions) -> Document:
+    own = None if options.read is None else options.read(path)
+    if own is not None:
+        return read_markdown(own)
     suffix = path.suffix.lower()
     if suffix in FORMATS:
-        return EXTRACTOR.extract(path, real, options.encoding, options.timeout)
+        return EXTRACTOR.extract(path, real, options.encoding, options.timeout, hidden=options.hidden)
     with open_regular(path, real) as file:
         text, encoding = _read_text(file, options.encoding)
     try:
@@ -218,7 +223,7 @@ def sample(
 def _read_leniently(file: SourceFile, split: Splitter, options: ReadOptions) -> Iterator[Piece]:
     """Yield the pieces of a file up to its first error."""
     with suppress(InputError, OSError):
-        yield from read_file(file, split, (), options, reject=lambda _error: None)
+        yield from read_file(file, split, options, reject=lambda _error: None)
 
 
 def _real_path(file: SourceFile) -> Path:
@@ -233,10 +238,9 @@ def _document_pieces(file: SourceFile, split: Splitter, options: ReadOptions) ->
     parts = split.split(document.text, document.headings)
     title = document.title[:MAX_STORED_TITLE] or PurePosixPath(file.source).stem
     for n, part in enumerate(parts):
-        text = document.text[part.start : part.end]
         metadata = {"source": file.source, "chunk": n, **_place(document, part, title)}
         end = file.size * (n + 1) // len(parts)
-        yield Piece(f"{file.source}#{n}", text, metadata, str(file.path), end, document.encoding)
+        yield Piece(f"{file.source}#{n}", part.text_of(document.text), metadata, str(file.path), end, document.encoding)
 
 
 def _place(document: Document, part: Part, title: str) -> dict[str, Any]:
@@ -267,23 +271,15 @@ def _read_text(file: BinaryIO, encoding: str | None) -> tuple[str, str]:
 # Rows
 
 
-def _row_pieces(
-    file: SourceFile,
-    split: Splitter,
-    fields: Collection[str],
-    options: ReadOptions,
-    reject: Reject,
-) -> Iterator[Piece]:
+def _row_pieces(file: SourceFile, split: Splitter, options: ReadOptions, reject: Reject) -> Iterator[Piece]:
     with open_regular(file.path, _real_path(file)) as stream:
         for row in _read_rows(stream, file, options, reject):
-            yield from _valid_pieces(row, file.source, split, fields, options, reject)
+            yield from _valid_pieces(row, file.source, split, options, reject)
 
 
-def _valid_pieces(
-    row: Row, source: str, split: Splitter, fields: Collection[str], options: ReadOptions, reject: Reject
-) -> list[Piece]:
+def _valid_pieces(row: Row, source: str, split: Splitter, options: ReadOptions, reject: Reject) -> list[Piece]:
     try:
-        return list(_pieces_of_row(row, source, split, fields, options))
+        return list(_pieces_of_row(row, source, split, options))
     except InputError as error:
         reject(error)
         return []
@@ -298,14 +294,11 @@ def _read_rows(stream: BinaryIO, file: SourceFile, options: ReadOptions, reject:
     return read_json_lines(stream, options.encoding, reject)
 
 
-def _pieces_of_row(
-    row: Row, source: str, split: Splitter, fields: Collection[str], options: ReadOptions
-) -> Iterator[Piece]:
+def _pieces_of_row(row: Row, source: str, split: Splitter, options: ReadOptions) -> Iterator[Piece]:
     names = options.fields
     id_, (title, text) = row_id(row, names, options.id_prefix.replace("{source}", source)), row_parts(row, names)
     own = row_metadata(row, names)
-    is_field = "title" in fields and own.get("title") == title  # the metadata may have another title
-    whole = text if is_field else join_title(title, text)
+    whole = join_title(title, text)  # also where the title is a field: hits, rerankers and models read the text
     if split.length(whole) <= split.longest:
         yield Piece(id_, whole, {**_row_place(source, {"chunk": 0}, own), **own}, row.where, row.end)
         return
@@ -314,7 +307,7 @@ def _pieces_of_row(
         place = {"chunk": n, "start_index": part.start, "end_index": part.end}
         piece_id = id_ if len(parts) == 1 else f"{id_}#{n}"
         metadata = {**_row_place(source, place, own), **own}
-        yield Piece(piece_id, whole[part.start : part.end], metadata, row.where, row.end)
+        yield Piece(piece_id, part.text_of(whole), metadata, row.where, row.end)
 
 
 def _row_place(source: str, place: dict[str, int], own: dict[str, Any]) -> dict[str, Any]:

@@ -14,7 +14,6 @@ import platform
 import time
 from collections import defaultdict
 from contextlib import suppress
-from dataclasses import asdict
 from importlib import metadata
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
@@ -80,7 +79,7 @@ class IngestedFiles:
     """The files of a run that have not changed since an earlier one, and the digests of the others for a later one."""
 
     def __init__(
-        self, index: BM25Index, coverage: Coverage, files: Sequence[SourceFile], namespace: str, shape: str
+        self, index: BM25Index, coverage: Coverage, files: Sequence[SourceFile], namespace: str, shape: str | None
     ) -> None:
         index._require_writable()
         index.refresh()
@@ -90,7 +89,7 @@ class IngestedFiles:
         self._num_writes = _count_writes(index)  # before the run
         self._own_writes: set[str] = set()  # batches
         self._written = StoredChunks()
-        self._contents = dict(_read_contents(files, shape))
+        self._contents = {} if shape is None else dict(_read_contents(files, shape))
         self._others: list[str] | None = None  # ids of stored chunks that may be obsolete; None if all of them may be
         self.num_chunks: dict[str, int] = {}  # of unchanged files, by source
         self._remembered = time.monotonic()
@@ -202,13 +201,15 @@ class IngestedFiles:
         return None if self._num_writes is None else self._num_writes + len(self._own_writes)
 
 
-def shape_of(index: BM25Index, split: Splitter, options: ReadOptions) -> str:
-    """Return all that shapes the chunks of a file beside its name and bytes."""
+def shape_of(index: BM25Index, split: Splitter, options: ReadOptions) -> str | None:
+    """Return all that shapes the chunks of a file beside its name and bytes; None if that cannot be known."""
+    if options.read is not None:
+        return None
     projects = {"chardet", "pyarrow", *(form.project for form in FORMATS.values() if form.project)}
     versions = {"rag-bm25": __version__, "python": platform.python_version(), **dict(_versions(sorted(projects)))}
     lengths = [split.longest, split.overlap, split.least, index.config.length_unit]
-    reading = [options.encoding, asdict(options.fields), options.id_prefix, list(index.config.fields)]
-    return json.dumps([versions, lengths, reading])
+    reading = {name: value for name, value in vars(options).items() if name != "timeout"}
+    return json.dumps([versions, lengths, reading, list(index.config.fields)], default=vars)
 
 
 def _versions(projects: Iterable[str]) -> Iterator[tuple[str, str]]:

@@ -12,7 +12,7 @@ import numpy as np
 from rag_bm25.query.expansion import Expander
 from rag_bm25.query.query import Query
 from rag_bm25.query.terms import PLAIN_SOURCE, QueryTerm, QueryTerms, RelevanceCounts, TermSource
-from rag_bm25.vectors.terms import is_bigram, is_cjk, is_word_bigram
+from rag_bm25.vectors.terms import CHARACTERS, WORDS, channel_of, is_cjk, is_word_bigram
 from rag_bm25.weighting.idf import idf
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rag_bm25.analysis import TextAnalyzer
+    from rag_bm25.query.additions import ExpandedQuery
     from rag_bm25.query.query import QueryLike
     from rag_bm25.query.spelling import DfLookup
     from rag_bm25.query.terms import GroupWords
@@ -34,8 +35,8 @@ MAX_KEPT = 65_536
 Factors: TypeAlias = tuple[tuple[str, float], ...]
 """Factors of a term, each with its name."""
 
-_LATIN, _WORD_BIGRAM, _CJK, _CJK_BIGRAM = range(4)  # kinds of terms
-_WORD_OF = (_LATIN, _LATIN, _CJK, _CJK)  # bigrams of a phrase have the weight of words
+_LATIN, _WORD_BIGRAM, _CJK, _CJK_BIGRAM, _CHARACTER = range(5)  # kinds of terms
+_WORD_OF = (_LATIN, _LATIN, _CJK, _CJK, _CJK)  # bigrams of a phrase have the weight of words
 
 
 class TermFacts(NamedTuple):
@@ -69,8 +70,19 @@ class QueryEncoder:
         """Collect the terms of a query, each once and without weights: its own, then those that are added."""
         expander = self.expander or Expander(self.analyzer)
         expanded = expander.expand(Query.of(query), self.df_lookup(statistics))
-        added = expanded.added_terms(self.weighting, partial(self._weight_of, statistics))
-        return [*expanded.own_terms(), *added], partial(expanded.groups, self.ids)
+        shares = expanded.shares(partial(self._own_weights, statistics))
+        added = expanded.added_terms(self.weighting, partial(self._weight_of, statistics, shares))
+        terms = [*expanded.own_terms(shares), *added]
+        return [*terms, *self._question_terms(expanded, terms, statistics)], partial(expanded.groups, self.ids)
+
+    def _question_terms(
+        self, expanded: ExpandedQuery, others: Sequence[QueryTerm], statistics: CorpusCounts
+    ) -> list[QueryTerm]:
+        """Return the terms of question words that are not among the others; none finds a chunk by itself."""
+        weight, terms = self.weighting.question_word_weight, [term.term for term in others]
+        if not weight or not expanded.questions or not self._look_up(terms, statistics)[1].any():
+            return []
+        return [term for term in expanded.question_terms(weight) if term.term not in terms]
 
     def weigh(
         self,
@@ -130,9 +142,9 @@ class QueryEncoder:
         known, values = df > 0, np.zeros(len(terms))
         if not known.any():
             return values
-        are_bigrams = np.array([is_bigram(term) for term in terms], np.bool_)[known]
+        channels = np.array([channel_of(term) for term in terms])[known]
         name, epsilon, collection = self.weighting.idf, self.weighting.epsilon, statistics.idf_inputs
-        values[known] = idf(name, informed[known], collection, epsilon, are_bigrams)
+        values[known] = idf(name, informed[known], collection, epsilon, channels)
         return values
 
     def word_weights(self, df: NDArray[np.int64], statistics: CorpusCounts) -> NDArray[np.float64]:
@@ -149,18 +161,23 @@ class QueryEncoder:
     def _ids_of(self, terms: Sequence[str]) -> NDArray[np.uint32]:
         return np.array([self.ids[term] for term in terms], np.uint32)
 
-    def _weight_of(self, statistics: CorpusCounts, keys: Iterable[str]) -> float:
+    def _own_weights(self, statistics: CorpusCounts, terms: Sequence[str]) -> list[float]:
+        weights: list[float] = self.word_weights(statistics.df(self._ids_of(terms)), statistics).tolist()
+        return weights
+
+    def _weight_of(self, statistics: CorpusCounts, shares: Mapping[str, float], keys: Iterable[str]) -> float:
         """Return how much distinct terms weigh together; unknown ones count as if one chunk had them."""
         if not statistics.num_chunks:
             return 0.0
         distinct = list(dict.fromkeys(keys))
         df = np.maximum(statistics.df(self._ids_of(distinct)), 1)
-        once, are_bigrams = np.ones(len(distinct), np.int64), list(map(is_bigram, distinct))
-        return math.fsum(self.weighting.weights(once, df, statistics.idf_inputs, are_bigrams).tolist())
+        once, channels = np.ones(len(distinct), np.int64), list(map(channel_of, distinct))
+        weights = self.weighting.weights(once, df, statistics.idf_inputs, channels).tolist()
+        return math.fsum(shares.get(term, 1.0) * weight for term, weight in zip(distinct, weights, strict=True))
 
     def _boost_kinds(self, wanted: Sequence[QueryTerm]) -> list[QueryTerm]:
         """Give each term the factors of its kind; leave out those with a factor of 0."""
-        kinds = [_kind_of(term) for term, _, _ in wanted]
+        kinds = [_kind_of(term, source) for term, _, source in wanted]
         boosts = self._kind_boosts[_CJK_BIGRAM in kinds]
         boosted: list[QueryTerm] = []
         for kind, term in zip(kinds, wanted, strict=True):
@@ -176,8 +193,9 @@ class QueryEncoder:
         """The boost of each kind of term, in queries without bigrams of characters and with them."""
         weighting = self.weighting
         of_cjk_bigrams = ("bigram_weight, of bigrams of characters", weighting.bigram_weight)
+        of_characters = ("character_weight, of single characters", weighting.character_weight)
         of_word_bigrams = ("word_bigram_weight, of bigrams of words", weighting.word_bigram_weight)
-        plain = None, _KindBoost((of_word_bigrams,)), None, _KindBoost((of_cjk_bigrams,))
+        plain = None, _KindBoost((of_word_bigrams,)), None, _KindBoost((of_cjk_bigrams,)), _KindBoost((of_characters,))
         if weighting.latin_weight == 1 or not weighting.bigram_weight:
             return plain, plain
         of_latin = ("latin_weight, of letters and numbers beside Chinese", weighting.latin_weight)
@@ -197,11 +215,14 @@ class _KindBoost:
         return self._plain if source is PLAIN_SOURCE else replace(source, factors=(*source.factors, *self._factors))
 
 
-def _kind_of(term: str) -> int:
+def _kind_of(term: str, source: TermSource) -> int:
     """Return the kind of a term, by which queries weigh it."""
-    if is_bigram(term):
-        return _WORD_BIGRAM if is_word_bigram(term) else _CJK_BIGRAM
-    return _CJK if is_cjk(term) else _LATIN
+    channel = channel_of(term)
+    if channel == WORDS:
+        return _CJK if source.within_chinese or is_cjk(term) else _LATIN
+    if channel == CHARACTERS:
+        return _CHARACTER
+    return _WORD_BIGRAM if is_word_bigram(term) else _CJK_BIGRAM
 
 
 def _count_relevant(

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 TINY = 1e-6  # what a weight of zero or less becomes, where the formula has no floor of its own
 
-BIGRAM = "\0"  # what begins the terms of the second channel
+BIGRAM = "\0"  # what begins the terms that are no words
 
 
 @dataclass
@@ -41,12 +41,12 @@ class Corpus:
                 counted[term] = counted.get(term, 0) + 1
         return counted
 
-    def average_idfs(self) -> tuple[float, float]:
-        """The mean over words, and that over bigrams."""
-        words, bigrams = [], []
+    def average_idfs(self) -> tuple[float, float, float]:
+        """The mean over words, that over bigrams, and that over single characters."""
+        words, bigrams, characters = [], [], []
         for term, df in self.dfs().items():
-            (bigrams if term.startswith(BIGRAM) else words).append(df)
-        return average_idf(words, self.n), average_idf(bigrams, self.n)
+            (words, bigrams, characters)[channel(term)].append(df)
+        return average_idf(words, self.n), average_idf(bigrams, self.n), average_idf(characters, self.n)
 
 
 @dataclass
@@ -72,22 +72,33 @@ class BM25:
     delta: float | None = None
     fields: dict[str, Field] = field(default_factory=dict)
     bigram_weight: float = 1.0
+    character_weight: float = 1.0
     word_bigram_weight: float = 1.0
     latin_weight: float = 2.0
+    question_word_weight: float = 0.3
 
-    def scores(self, query: list[str], corpus: Corpus, lengths: dict[str, int] | None = None) -> dict[str, float]:
+    def scores(
+        self,
+        query: list[str],
+        corpus: Corpus,
+        lengths: dict[str, int] | None = None,
+        question_words: Sequence[str] = (),  # which count where a word of the query is known
+    ) -> dict[str, float]:
         """Score of each chunk that shares a term with the query; lengths are tokens unless given."""
+        counts = bool(self.question_word_weight) and any(map(corpus.df, query))
+        asked = [word for word in question_words if counts and word not in query]
         dfs = corpus.dfs()
         averages = corpus.average_idfs()
         scores: dict[str, float] = {}
         for id_, tokens in corpus.chunks.items():
             length = lengths[id_] if lengths else len(tokens)
             terms = corpus.terms(id_)
-            for term in set(query):
+            for term in {*query, *asked}:
                 if term in terms:
-                    average = averages[term.startswith(BIGRAM)]
+                    average = averages[channel(term)]
                     weight = idf(self.idf, dfs[term], corpus.n, self.epsilon, average)
-                    weight *= saturated(query.count(term), self.k3)
+                    weight *= saturated((query + asked).count(term), self.k3)
+                    weight *= self.question_word_weight if term in asked else 1
                     weight *= self.channel_weight(term)
                     if self.bigram_weight and any(map(is_character_bigram, query)) and is_latin(term):
                         weight *= self.latin_weight
@@ -98,6 +109,8 @@ class BM25:
     def channel_weight(self, term: str) -> float:
         if not term.startswith(BIGRAM):
             return 1.0
+        if channel(term) == 2:
+            return self.character_weight
         return self.word_bigram_weight if " " in term else self.bigram_weight
 
     def weight(self, term: str, tokens: list[str], length: float, fields: dict[str, list[str]]) -> float:
@@ -184,12 +197,18 @@ def idf(name: str, df: int, n: int, epsilon: float, average: float) -> float:
     return epsilon * average if average > 0 else epsilon * lucene
 
 
+def channel(term: str) -> int:
+    if not term.startswith(BIGRAM):
+        return 0
+    return 1 if len(term) > 2 else 2
+
+
 def is_character_bigram(term: str) -> bool:
-    return term.startswith(BIGRAM) and " " not in term
+    return channel(term) == 1 and " " not in term
 
 
 def is_latin(term: str) -> bool:
-    return not is_character_bigram(term) and not "\u3400" <= term.lstrip(BIGRAM)[0] <= "\u9fff"
+    return channel(term) != 2 and not is_character_bigram(term) and not "\u3400" <= term.lstrip(BIGRAM)[0] <= "\u9fff"
 
 
 def split(text: str) -> list[str]:
@@ -197,10 +216,21 @@ def split(text: str) -> list[str]:
     return text.split()
 
 
-def words_and_bigrams(text: str) -> list[str]:
-    """Analyze by white space, and by pairs of neighbouring characters."""
+class WithQuestions:
+    """Analyze by white space, where words of an even length are question words."""
+
+    def __call__(self, text: str) -> list[str]:
+        return text.split()
+
+    def query(self, text: str) -> list[str]:
+        return [word if len(word) % 2 else BIGRAM * 2 + word for word in text.split()]
+
+
+def in_all_channels(text: str) -> list[str]:
+    """Analyze by white space, by pairs of neighbouring characters, and by characters, but for the vowels."""
     words = text.split()
-    return words + [BIGRAM + word[at : at + 2] for word in words for at in range(len(word) - 1)]
+    pairs = [BIGRAM + word[at : at + 2] for word in words for at in range(len(word) - 1)]
+    return words + pairs + [BIGRAM + character for word in words for character in word if character not in "aeiou"]
 
 
 @dataclass

@@ -99,7 +99,7 @@ class Searcher:
         """Weigh the terms of each query, with feedback if the options ask for it."""
         check_sequence("queries", queries, "str")
         parsed, method = list(map(Query.of, queries)), options.get("feedback")
-        context = self.weigher.context_for(scope, options, completing=any(query.has_prefix for query in parsed))
+        context = self.weigher.context_for(scope, options)
         weighted = [self.weigher.prepare(context, query) for query in parsed]
         if method is not None:
             weighted = self._learn(method, context, parsed, weighted, scope, options)
@@ -288,7 +288,7 @@ class Searcher:
         text, terms, wanted = str(parsed), weighted.queries[0].terms, options.get("min_should_match")
         weighting, stats = weighted.weighting, weighted.idf_inputs
         unmet = self.unmet(weighted.queries[0].conditions, row)
-        dropped, tolerance = stop_words_in(self.analyzer, parsed), self._score_tolerance(options)
+        dropped, tolerance = stop_words_in(self.analyzer, parsed, terms), self._score_tolerance(options)
         facts = QueryFacts(text, terms, dropped, weighting, stats, wanted, tolerance, unmet)
         explained = explain_score(facts, self._chunk_facts(row), row.namespace)
         return with_factors(explained, [boost.explain(row.metadata) for boost in boosts])

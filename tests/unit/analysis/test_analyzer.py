@@ -4,6 +4,7 @@ import ast
 import copy
 import json
 import pickle
+import unicodedata
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,15 +14,16 @@ from support.programs import run_python
 
 from rag_bm25.analysis import Analyzer, AnalyzerConfig
 from rag_bm25.analysis.contract import PROBES, contract_of
-from rag_bm25.analysis.text import query_tokens
+from rag_bm25.analysis.stop_words import QUESTION_WORDS
+from rag_bm25.analysis.text import AnalysedText, query_tokens
 from rag_bm25.errors import ParameterError
-from rag_bm25.vectors.terms import BIGRAM_MARK
+from rag_bm25.vectors.terms import BIGRAM_MARK, QUESTION_MARK, term_text
 
 GOLDEN: list[dict[str, Any]] = json.loads(
     (Path(__file__).resolve().parents[2] / "golden" / "analysis.json").read_text(encoding="utf-8")
 )
 
-WORDS = AnalyzerConfig(bigrams=False, word_bigrams=False)
+WORDS = AnalyzerConfig(bigrams=False, characters=False, word_bigrams=False)
 
 
 @pytest.fixture(scope="module", params=["jieba", "rjieba"])
@@ -29,7 +31,7 @@ def with_exact_queries(request: pytest.FixtureRequest) -> Analyzer:
     """An analyzer on each segmenter."""
     if request.param == "rjieba":
         pytest.importorskip("rjieba")
-    return Analyzer(AnalyzerConfig(query_segmentation="exact"), segmenter=request.param)
+    return Analyzer(AnalyzerConfig(query_segmentation="exact", characters=False), segmenter=request.param)
 
 
 @pytest.mark.parametrize("case", GOLDEN, ids=[case["text"] for case in GOLDEN])
@@ -37,7 +39,8 @@ def test_worked_strings(case: dict[str, Any], with_exact_queries: Analyzer) -> N
     analyzer = with_exact_queries
     bigrams = [BIGRAM_MARK + bigram for bigram in case["bigrams"] + case.get("word_bigrams", [])]
     assert analyzer(case["text"]) == case["chunk"] + bigrams
-    assert analyzer.query(case["text"]) == case["exact_query"] + bigrams
+    questions = [QUESTION_MARK + term for term in case.get("question", [])]
+    assert analyzer.query(case["text"]) == case["exact_query"] + bigrams + questions
 
 
 def test_the_worked_strings_are_probes_of_the_contract() -> None:
@@ -71,28 +74,42 @@ def test_stop_words_are_dropped_from_queries_too() -> None:
 
 
 @pytest.mark.parametrize(
-    ("query", "words", "dropped"),
+    ("query", "words", "questions", "dropped"),
     [
-        ("What is a tenancy?", ["tenanc"], ["what", "is", "a"]),
-        ("WHO do I ask?", ["who", "ask"], ["do", "i"]),
-        ("Did the u.s. Congress vote for us", ["us", "congress", "vote"], ["did", "the", "for", "us"]),
-        ("劳动合同怎么解除？", ["劳动合同", "解除"], ["怎么"]),
-        ("how are you", ["how", "you"], ["are"]),  # nothing else is asked for
-        ("什么", ["什么"], []),
+        ("What is a tenancy?", ["tenanc"], ["what"], ["is", "a"]),
+        ("WHO do I ask?", ["who", "ask"], ["do", "i"], []),
+        ("Did the u.s. Congress vote for us", ["us", "congress", "vote"], ["did", "us"], ["the", "for"]),
+        ("劳动合同怎么解除？", ["劳动合同", "解除"], ["怎么"], []),
+        ("how are you", ["how", "you"], [], ["are"]),  # nothing else is asked for
+        ("什么", ["什么"], [], []),
     ],
 )
-def test_question_words_are_dropped_from_queries_alone(query: str, words: list[str], dropped: list[str]) -> None:
+def test_question_words_are_apart_in_queries_alone(
+    query: str, words: list[str], questions: list[str], dropped: list[str]
+) -> None:
     analyzer = Analyzer(WORDS)
-    assert analyzer.query(query) == words
+    assert analyzer.query(query) == words + [QUESTION_MARK + term for term in questions]
     assert analyzer.stop_words_in(query) == dropped
-    assert set(dropped) - {"is", "a", "are", "the", "for"} <= set(analyzer(query))
-    kept = Analyzer(replace(WORDS, query_stop_words=(), query_segmentation="search", query_stop_structures=False))
+    assert set(questions) <= set(analyzer(query))
+    kept = Analyzer(replace(WORDS, question_words=(), query_segmentation="search", query_stop_structures=False))
     assert kept.query(query) == kept(query)
 
 
-def test_a_bigram_that_is_a_question_word_is_dropped_from_queries() -> None:
-    assert "\0怎么" in Analyzer()("怎么解除")
-    assert Analyzer().query("怎么解除") == ["解除", "\0么解", "\0解除"]
+@pytest.mark.parametrize("question", ["{}办理退款", "办理退款{}", "{}？办理退款", "{} refunds are made"])
+def test_every_question_word_is_apart(question: str) -> None:
+    analyzer = Analyzer()
+    rest = AnalysedText.of_query(analyzer, question.format("")).words
+    for word in QUESTION_WORDS:
+        query = AnalysedText.of_query(analyzer, question.format(word))
+        assert query.words == rest, word
+        assert not any(term_text(bigram) in word for bigram in query.bigrams), word
+
+
+def test_question_words_are_whole_words_with_their_bigrams() -> None:
+    assert Analyzer().query("会不会是可能性") == [
+        *("是", "可能性", "\0会是", "\0是可", "\0可能", "\0能性"),
+        *("\0\0会", "\0\0不会", "\0\0\0会不", "\0\0\0不会"),
+    ]
 
 
 def test_a_question_of_which_bigrams_alone_are_left_keeps_its_words() -> None:
@@ -101,12 +118,62 @@ def test_a_question_of_which_bigrams_alone_are_left_keeps_its_words() -> None:
     assert analyzer.stop_words_in("为什么如何") == []
 
 
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("हिन्दी में नदी का पानी", ["हिन्दी", "में", "नदी", "का", "पानी"]),
+        ("বাংলা ভাষা", ["বাংলা", "ভাষা"]),
+        ("தமிழ் மொழி, తెలుగు", ["தமிழ்", "மொழி", "తెలుగు"]),
+        ("हिन्दी-उर्दू राम२", ["हिन्दी", "उर्दू", "राम२"]),  # letters and marks are no identifier
+        ("العَرَبِيَّة ــ مُحَمَّد", ["العربية", "محمد"]),
+        ("שָׁלוֹם עֲלֵיכֶם", ["שלום", "עליכם"]),
+        ("ภาษาไทย ปี๒๕๖๗", ["ภา", "าษ", "ษา", "าไ", "ไท", "ทย", "ปี", "๒๕๖๗"]),
+        ("ខ្មែរ ພາສາ", ["ខ្មែ", "មែរ", "ພາ", "າສ", "ສາ"]),
+        ("မြန်မာ", ["မြန်", "န်မာ"]),
+        ("カ゚キ 한국어 é", ["カ゚キ", "한국", "국어", "e"]),
+        ("İstanbul i\u0307zmir ISPARTA ısparta", ["istanbul", "izmir", "isparta", "isparta"]),
+        ("Łódź København Malmö œuvre Straße", ["lodz", "kobenhavn", "malmo", "oeuvr", "strass"]),
+        ("naïve naive résumés x\u20d7", ["naiv", "naiv", "resum", "x"]),
+        ("май ёлка ΐ が", ["май", "ёлка", "ΐ", "が"]),  # accents of other letters are their own
+        ("1\ufe0f\u20e3 ⻛险 劳动合\n同", ["1", "风险", "劳动", "合同", "劳动合同"]),
+    ],
+)
+def test_the_words_of_each_script(text: str, tokens: list[str]) -> None:
+    words = Analyzer(WORDS)(text)
+    assert words == [unicodedata.normalize("NFC", word) for word in tokens]
+    assert [token.text for token in Analyzer(WORDS).locate(text)] == words
+
+
+@pytest.mark.parametrize(
+    ("chunk", "query"),
+    [
+        ("ฉันชอบภาษาไทยมาก", "ภาษาไทย"),
+        ("ខ្ញុំរៀនភាសាខ្មែរ", "ភាសា"),
+        ("اللغة العَرَبِيَّة جميلة", "العربية"),
+        ("العربية", "العَرَبِيَّة"),
+        ("un café noir", "cafe"),
+        ("the cafe", "CAFÉ"),
+        ("解除劳动合\n同，应当", "劳动合同"),
+        ("⻋辆", "车"),
+    ],
+)
+def test_a_word_is_found_as_others_spell_it(chunk: str, query: str) -> None:
+    analyzer = Analyzer()
+    assert set(query_tokens(analyzer, query)) <= {*analyzer(chunk), "车"}
+    phrase = analyzer.phrase_text(query)
+    assert analyzer.phrase_text(chunk).holds(phrase, 0)
+
+
+def test_words_that_share_their_consonants_alone_are_two() -> None:
+    assert not set(Analyzer()("नदी का पानी")) & set(Analyzer().query("दान"))
+
+
 def test_words_in_capitals_are_kept() -> None:
-    assert Analyzer()("WHO is it, IT or US? A") == ["who", "it", "us"]
+    assert Analyzer()("WHO is it, IT or US? A") == ["who", "it", "us", "a"]
 
 
 def test_the_dropped_stop_words_are_told_once_in_text_order() -> None:
-    analyzer = Analyzer(AnalyzerConfig(stop_words=["的", "the", "of", "it"], query_stop_words=()))
+    analyzer = Analyzer(AnalyzerConfig(stop_words=["的", "the", "of", "it"], question_words=()))
     text = "It's 民的 state-of-the-art 的 IT, the 5G网络"
     assert analyzer.stop_words_in(text) == ["it", "的", "of", "the"]
     assert Analyzer().stop_words_in("北京 BM25") == []
@@ -155,13 +222,14 @@ def test_a_callable_is_asked_for_query_tokens_where_it_has_no_query() -> None:
     ("language", "text", "tokens"),
     [
         ("german", "Häuser der Städte", ["haus", "der", "stadt"]),
-        ("french", "élèves français", ["élev", "franc"]),
+        ("french", "élèves français", ["elev", "franc"]),
         ("russian", "книги 检索", ["книг", "检索"]),
-        ("english", "élèves running", ["élèves", "run"]),  # as True
+        ("english", "élèves running", ["elev", "run"]),  # as True
+        ("hindi", "लड़के किताबें", ["लड\u093cक", "किताब"]),
     ],
 )
 def test_another_language_is_stemmed(language: str, text: str, tokens: list[str]) -> None:
-    analyzer = Analyzer(AnalyzerConfig(stem=language, bigrams=False, word_bigrams=False))
+    analyzer = Analyzer(AnalyzerConfig(stem=language, bigrams=False, characters=False, word_bigrams=False))
     assert analyzer(text) == tokens
     assert [token.text for token in analyzer.locate(text)] == tokens
 
@@ -188,7 +256,7 @@ class Cutter:
     search = exact
 module.load_segmenter = lambda name, user_words: Cutter()
 sys.modules["thai"] = module
-scripts.SCRIPTS = (*scripts.SCRIPTS, scripts.Script("\u0e01-\u0e4e", segmenter="thai"))
+scripts.SCRIPTS = (scripts.Script("\u0e01-\u0e4e", segmenter="thai"), *scripts.SCRIPTS)
 scripts.SEGMENTED += "\u0e01-\u0e4e"
 from rag_bm25.analysis import Analyzer
 print(ascii(Analyzer()("\u0e01\u0e02\u0e03\u0e04 \u5168\u6587\u68c0\u7d22 running")))

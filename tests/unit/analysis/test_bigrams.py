@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import unicodedata
+from collections import Counter
 
 import pytest
 from hypothesis import assume, example, given
@@ -8,15 +9,16 @@ from hypothesis import strategies as st
 
 from rag_bm25.analysis import Analyzer, AnalyzerConfig
 from rag_bm25.analysis.bigrams import SHORT
-from rag_bm25.analysis.normalization import normalize
+from rag_bm25.analysis.normalization import join_lines, normalize
+from rag_bm25.analysis.text import AnalysedText
 from rag_bm25.documents.encoder import DocumentEncoder
 from rag_bm25.errors import ParameterError
-from rag_bm25.vectors.terms import BIGRAM_MARK, is_bigram
+from rag_bm25.vectors.terms import BIGRAM_MARK, is_bigram, is_word
 from rag_bm25.weighting.document import DocumentWeighting
 
 BOTH = Analyzer(AnalyzerConfig(word_bigrams=False))
 EACH = Analyzer(AnalyzerConfig(word_bigrams=False, distinct_bigrams=False))
-WORDS = Analyzer(AnalyzerConfig(bigrams=False, word_bigrams=False))
+WORDS = Analyzer(AnalyzerConfig(bigrams=False, characters=False, word_bigrams=False))
 
 PIECES = [*"中文檢索的乾薴々〇㐂𠮷鿿豈⼈，１ー \n\u200b。？；", "劳动合同", "カｶ", "한국", "a", "BM25", "the"]
 texts = st.one_of(st.text(), st.lists(st.sampled_from(PIECES), max_size=12).map("".join))
@@ -39,7 +41,7 @@ def is_ideograph(char: str) -> bool:
 def test_bigrams_are_the_pairs_of_neighbouring_ideographs(text: str, rest: str) -> None:
     text += rest  # a long text is cut in another way
     assume("Cn" not in map(unicodedata.category, text))  # ideographs of the future have no names yet
-    chars = normalize(text)
+    chars = join_lines(normalize(text))
     found, once = [], []
     of_sentence: set[str] = set()
     for at in range(len(chars) - 1):
@@ -56,7 +58,7 @@ def test_bigrams_are_the_pairs_of_neighbouring_ideographs(text: str, rest: str) 
 
 
 def test_a_sentence_has_a_bigram_once_and_a_word_each_time() -> None:
-    text = "合同法，合同！合同\n合同；合同。"
+    text = "合同法，合同！合同\n（合同；合同。"
     assert bigrams(text) == ["合同", "同法", *["合同"] * 3]
     assert bigrams(text, EACH) == ["合同", "同法", *["合同"] * 4]
     assert [token for token in BOTH(text) if token == "合同"] == [token for token in EACH(text) if token == "合同"]
@@ -66,14 +68,16 @@ def test_a_sentence_has_a_bigram_once_and_a_word_each_time() -> None:
 @given(texts)
 def test_words_are_what_they_are_without_bigrams(text: str) -> None:
     tokens = BOTH(text)
-    assert [token for token in tokens if not is_bigram(token)] == WORDS(text)
+    assert [token for token in tokens if is_word(token)] == WORDS(text)
     assert tokens[: len(WORDS(text))] == WORDS(text)
 
 
 @given(texts)
 def test_queries_have_the_bigrams_of_chunks(text: str) -> None:
     exact = Analyzer(AnalyzerConfig(query_segmentation="exact", word_bigrams=False))
-    assert [token for token in exact.query(text) if is_bigram(token)] == list(filter(is_bigram, BOTH(text)))
+    query = AnalysedText.of_query(exact, text)
+    bigrams = [*query.bigrams, *filter(is_bigram, query.question_terms)]
+    assert Counter(bigrams) == Counter(filter(is_bigram, BOTH(text)))
 
 
 @given(st.text(st.characters(max_codepoint=0x24F, exclude_categories=["Cs"])))

@@ -10,7 +10,7 @@ from rag_bm25.analysis.user_words import UserWords
 
 
 def tokens(text: str, *user_words: str | tuple[str, int]) -> list[str]:
-    return Analyzer(AnalyzerConfig(user_words=user_words, bigrams=False, word_bigrams=False))(text)  # type: ignore[arg-type]
+    return Analyzer(AnalyzerConfig(user_words=user_words, bigrams=False, characters=False, word_bigrams=False))(text)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -18,7 +18,7 @@ def tokens(text: str, *user_words: str | tuple[str, int]) -> list[str]:
     [
         (["5G网络"], "建设5G网络。", ["建设", "5g网络"]),
         (["5G网络"], "建设５ｇ網絡", ["建设", "5g网络"]),
-        (["5G网络"], "15G网络", ["15g", "网络"]),
+        (["5G网络"], "15G网络", ["15g", "15", "网络"]),
         (["卡拉OK"], "我们去卡拉ok", ["我们", "去", "卡拉ok"]),
         (["卡拉OK"], "卡拉OKX", ["卡拉", "okx"]),
         (["C端", "C端用户"], "C端用户和C端", ["c端用户", "和", "c端"]),
@@ -28,7 +28,8 @@ def tokens(text: str, *user_words: str | tuple[str, int]) -> list[str]:
         (["a.b"], "axb a.b", ["axb", "a.b"]),
         (["ラーメン"], "ラーメンを", ["ラーメン", "を"]),
         (["the"], "the end", ["the", "end"]),
-        (["ſtraße"], "Straße İstraße", ["strasse", "i̇strasse"]),
+        (["हि", "दी"], "हि हिन्दी", ["हि", "हिन्दी"]),
+        (["ſtraße"], "Straße İstraße", ["strasse", "istrass"]),
     ],
 )
 def test_a_user_word_of_mixed_scripts_is_one_token(user_words: list[str], text: str, expected: list[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -40,6 +41,32 @@ def shown(text: str, *terms: str, size: int = 200) -> list[str]:
     """Return the fragments with terms that weigh the same, in text order."""
     found = highlight(dict.fromkeys(terms, 1.0), text, size=size)
     return [show(fragment) for fragment in sorted(found, key=lambda fragment: fragment.start)]
+
+
+@pytest.mark.parametrize(
+    ("text", "term", "marked"),
+    [
+        ("नदी किनारे हिन्दी में", "हिन्दी", "नदी किनारे [हिन्दी] में"),
+        ("لغة العَرَبِيَّةُ هنا", "العربية", "لغة [العَرَبِيَّةُ] هنا"),
+        ("ฉันชอบภาษามาก", "ษา", "ฉันชอบภา[ษา]มาก"),
+        ("ให้น้ำที่นี่", "น้ํา", "ให้[น้ำ]ที่นี่"),
+        ("un cafe\u0301 noir", "cafe", "un [cafe\u0301] noir"),
+        ("解除劳动合\n同的", "劳动合同", "解除[劳动合\n同]的"),
+        ("人⻛险", "风险", "人[⻛险]"),
+    ],
+)
+def test_a_mark_covers_all_that_belongs_to_a_word(text: str, term: str, marked: str) -> None:
+    assert shown(text, term) == [marked]
+
+
+@pytest.mark.parametrize(
+    ("text", "term"), [(f"{'किन्तु' * 9} हिन्दी {'किन्तु' * 9}", "हिन्दी"), (f"{'นี่' * 20}ที่{'นี่' * 20}", "ที่นี่")]
+)
+def test_no_fragment_is_cut_before_the_marks_of_a_letter(text: str, term: str) -> None:
+    for size in range(20, 50):
+        (fragment,) = highlight({term: 1.0}, text, size=size)
+        borders = text[fragment.start] + text[fragment.end]
+        assert not [char for char in borders if unicodedata.category(char).startswith("M")]
 
 
 @pytest.mark.parametrize(

@@ -221,11 +221,25 @@ def test_other_options_and_readers_read_all_again(
     options = ReadOptions(encoding="gb18030")
     assert read_by(read, lambda: ingest(index, find_files([docs]), options=options)) == everything
     assert read_by(read, lambda: ingest(index, find_files([docs]), options=options)) == []
+    assert read_by(read, lambda: ingest(index, find_files([docs]), options=replace(options, timeout=9.0))) == []
+    assert read_by(read, lambda: ingest(index, find_files([docs]), options=replace(options, hidden=True))) == everything
     assert read_by(read, lambda: ingest(index, find_files([docs]), split_size=20)) == everything
     assert read_by(read, lambda: ingest(index, find_files([docs]), split_size=20, chunk_overlap=1)) == everything
     run(index, docs)
     monkeypatch.setattr(unchanged, "__version__", "later")
     assert read_by(read, lambda: run(index, docs)) == everything
+
+
+def test_a_reader_of_ones_own_reads_all_each_time(docs: Path, index: BM25Index, read: list[str]) -> None:
+    for text in ("first", "second"):
+        options = ReadOptions(read=lambda _path, text=text: text)  # type: ignore[misc]
+        assert read_by(read, lambda: ingest(index, find_files([docs]), options=options)) == [  # noqa: B023
+            "a.txt",
+            "b.txt",
+            "empty.txt",
+        ]
+        assert set(texts(index).values()) == {text}
+    assert read_by(read, lambda: run(index, docs)) == ["a.txt", "b.txt", "empty.txt"]
 
 
 def test_damaged_digests_count_for_nothing(docs: Path, index: BM25Index, store: MemoryStore, read: list[str]) -> None:
