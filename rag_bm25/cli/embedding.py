@@ -156,7 +156,7 @@ def _refuse_words(query: Query, options: SearchOptions) -> None:
         check_dense_options(options)
 
 
-def require_model(model: Model | None, config: IndexConfig) -> None:
+def require_model(model: Model | CollectionRows | None, config: IndexConfig) -> None:
     """Refuse to write into an index without the model of its vectors, or with another one."""
     if model is not None:
         model.require_fit(config)

@@ -102,8 +102,18 @@ class WritePipeline:
         if not (embeddings is None or callable(embeddings)):
             raise InputError(f"embeddings of a stream must be a callable, got {type(embeddings).__name__}")
         _, embed = self._with_embeddings([], embeddings)
+        return self.write_stream(self._check_stream(chunks), embed, options, progress)
+
+    def write_stream(
+        self,
+        chunks: Iterable[NewChunk],
+        embed: CheckedEmbed | None,
+        options: WriteOptions,
+        progress: Callable[[Progress], None] | None,
+    ) -> AddReport:
+        """Write checked chunks; if nothing embeds those of an index with dense vectors, they have theirs."""
         report = AddReport()
-        with closing(self._write(self._check_stream(chunks), embed, options)) as reports:
+        with closing(self._write(chunks, embed, options)) as reports:
             for batch in reports:
                 report += batch
                 report_progress(progress, "chunks", report.total)
