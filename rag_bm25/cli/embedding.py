@@ -18,6 +18,7 @@ from rag_bm25.hits.options import SearchOptions, check_dense_options
 from rag_bm25.index.config import IndexConfig
 from rag_bm25.index.index import BM25Index
 from rag_bm25.index.searching.hybrid import FusionOptions
+from rag_bm25.ingestion import CollectionRows
 from rag_bm25.query.query import Query
 
 FORM = "MODULE:FACTORY"

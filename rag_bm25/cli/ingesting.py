@@ -74,7 +74,8 @@ def ingest(
     name: Annotated[
         str | None,
         opt.option(
-            "Name of the folder or collection in sources, if it is not its own. For a folder that was moved: its old name."
+            "Name of the folder or collection in sources, if it is not its own. For a folder that was moved: its old "
+            "name."
         ),
     ] = None,
     stdin_name: Annotated[str, typer.Option(help="Source of the chunks of standard input; its ending is the kind.")] = (

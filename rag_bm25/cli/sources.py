@@ -97,7 +97,9 @@ class OriginOptions:
     ] = None
     from_token: Annotated[
         str | None,
-        opt.option("Token for --from-uri.", envvar="RAG_BM25_FROM_TOKEN", callback=opt.read_token, metavar="TOKEN|@FILE"),
+        opt.option(
+            "Token for --from-uri.", envvar="RAG_BM25_FROM_TOKEN", callback=opt.read_token, metavar="TOKEN|@FILE"
+        ),
     ] = None
     vector_field: Annotated[
         str | None, opt.option("Field of the collection with the dense vectors for the index: nothing is embedded.")
@@ -105,24 +107,32 @@ class OriginOptions:
 
     def check(self, paths: Sequence[Path], sources: SourceOptions, of_files: Mapping[str, object]) -> None:
         """Refuse a collection with files or with options that are for files, and neither of the two."""
-        others = {f"--{one.name.replace('_', '-')}": getattr(sources, one.name) != one.default for one in fields(sources)}
-        given = ["PATH"] * bool(paths) + [name for name, value in {**others, **of_files}.items() if value]
-        given = [name for name in given if name[2:].replace("-", "_") not in OF_ROWS]
-        if self.from_collection is None and self != OriginOptions():
-            raise typer.BadParameter("is missing", param_hint="--from-collection")
-        if self.from_collection is None and not paths:
-            raise typer.BadParameter("give files and folders, or --from-collection", param_hint="PATH...")
-        if self.from_collection is not None and given:
+        if self.from_collection is None:
+            if self.from_uri or self.vector_field:
+                raise typer.BadParameter("is missing", param_hint="--from-collection")
+            if not paths:
+                raise typer.BadParameter("give files and folders, or --from-collection", param_hint="PATH...")
+            return
+        changed = {one.name: getattr(sources, one.name) not in (one.default, []) for one in fields(sources)}
+        others = {f"--{name.replace('_', '-')}": changed[name] for name in changed.keys() - {*OF_ROWS}}
+        given = [name for name, value in {"PATH": paths, **others, **of_files}.items() if value]
+        if given:
             msg = f"its rows are taken as they are, without {', '.join(given)}"
             raise typer.BadParameter(msg, param_hint="--from-collection")
 
     def open(self, place: opt.IndexAddress, sources: SourceOptions, name: str | None) -> ingestion.CollectionRows:
         """Open the collection."""
         uri, token = (place.uri, place.token) if self.from_uri is None else (self.from_uri, self.from_token)
-        given = {name: getattr(sources, name) for name in OF_ROWS}
-        connection = {"token": token, "tls": opt.get_tls(uri), "name": name}
         return ingestion.CollectionRows(
-            uri, str(self.from_collection), vector_field=self.vector_field, **given, **connection
+            uri,
+            str(self.from_collection),
+            text_field=sources.text_field,
+            vector_field=self.vector_field,
+            id_field=sources.id_field,
+            id_prefix=sources.id_prefix,
+            name=name,
+            token=token,
+            tls=opt.get_tls(uri),
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from rag_bm25.ingestion.source_roots import read_source_roots
 from rag_bm25.store.embeddings import MODEL_NOISE, as_vector
 from rag_bm25.store.milvus.connection import Connection
 from rag_bm25.store.milvus.foreign import ExternalCollection
+from rag_bm25.store.rows import DenseMetric
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -248,8 +249,13 @@ class CollectionRows:
             report_progress(progress, "rows", chunks.done, total)
 
         if self._vectors is None:
-            given = {"namespace": options.namespace, "workers": options.workers, "progress": report}
-            return index.add_stream(checker.chunks(), embeddings=embed, **given)
+            return index.add_stream(
+                checker.chunks(),
+                embeddings=embed,
+                namespace=options.namespace,
+                workers=options.workers,
+                progress=report,
+            )
         index._require_writable()  # noqa: SLF001  # no public call takes a stream with vectors
         return index._pipeline.write_stream(checker.chunks(), None, options, report)  # noqa: SLF001
 
@@ -268,7 +274,7 @@ class _Vectors:
         return cls(field, *rows.describe_vectors(field))
 
     def with_dense_field(self, config: IndexConfig) -> IndexConfig:
-        metric = {"dense_metric": self.metric} if self.metric in ("COSINE", "IP") else {}
+        metric: dict[str, Any] = {"dense_metric": self.metric} if self.metric in get_args(DenseMetric) else {}
         return replace(config, dense_dim=self.dim, **metric)
 
     def require_fit(self, dense: DenseField) -> None:
@@ -327,8 +333,8 @@ class _RowReader:
         if there or not gone:
             return why_too_many(self.collection, "rows", gone, there, gone, max_delete)
         return (
-            f"{self.collection} has no row, and the index has chunks of it ({gone:,}). None was deleted. If all of "
-            f"them are to go: {delete_command([self.source], namespace)}"
+            f"{self.collection} has no row with an id, and the index has chunks of it ({gone:,}). None was deleted. If "
+            f"all of them are to go: {delete_command([self.source], namespace)}"
         )
 
     def _metadata(self, row: Row) -> dict[str, Any]:

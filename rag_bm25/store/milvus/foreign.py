@@ -45,11 +45,6 @@ class ExternalCollection:
         self._handle.close()
 
     @property
-    def key(self) -> str:
-        """The name of the primary key."""
-        return self._key
-
-    @property
     def values(self) -> list[str]:
         """The names of all fields that are no vectors; ``$meta`` stands for those that the schema does not name."""
         return [name for name, kind in self._types.items() if not kind.endswith("VECTOR")] + self._dynamic
@@ -94,13 +89,13 @@ class ExternalCollection:
         A page has about 4 MiB, or one row. Rows that are added or deleted meanwhile may or may not be seen.
         """
         where = self._clause(filter)
-        output = list(dict.fromkeys([self._key, *output]))
+        output = list(dict.fromkeys([self.key, *output]))
         after, seen, size = "", set[Any](), FIRST_PAGE
         while True:
             if len(seen) + size > MAX_PAGE:
                 size = MAX_PAGE - len(seen)
             found = self._page(_both(where, after), output, size, len(seen))
-            rows = [row for row in found if row[self._key] not in seen]
+            rows = [row for row in found if row[self.key] not in seen]
             if not rows:
                 return
             yield rows
@@ -111,10 +106,10 @@ class ExternalCollection:
         """Read the first rows, some 100 at most: key, text and sparse vector, unless one of them is missing."""
         if not self.count():  # milvus-lite 2.5 fails on vectors of a collection that was never filled
             return []
-        output = [self._key, text_field, vector_field]
+        output = [self.key, text_field, vector_field]
         rows = self._rows.query("", output, limit=limit, **IN_KEY_ORDER)
         return [
-            (row[self._key], row[text_field], as_vector(row[vector_field]))
+            (row[self.key], row[text_field], as_vector(row[vector_field]))
             for row in rows
             if row.get(text_field) is not None and row.get(vector_field)
         ]
@@ -129,7 +124,7 @@ class ExternalCollection:
         self._types = {field: one["type"].name for field, one in fields.items()}
         if any(self._types.keys() >= ours.keys() for ours in (CHUNK_FIELDS, LOG_FIELDS)):
             raise ParameterError(f"collection must be one that others fill, but {name!r} is of an index of rag_bm25")
-        self._key = next(field for field, one in fields.items() if one.get("is_primary"))
+        self.key = next(field for field, one in fields.items() if one.get("is_primary"))
         self._dynamic = ["$meta"] if described.get("enable_dynamic_field") else []
         return fields
 
@@ -165,7 +160,7 @@ class ExternalCollection:
         A key that the engine cannot compare with, such as a carriage return with milvus-lite 2.5, cannot bound a page:
         the last comparable key does.
         """
-        keys = [row[self._key] for row in rows]
+        keys = [row[self.key] for row in rows]
         for last in range(len(keys) - 1, -1, -1):
             with suppress(FilterError):
                 return self._beyond(keys[last]), set(keys[last + 1 :])
@@ -178,8 +173,8 @@ class ExternalCollection:
     def _beyond(self, key: str | int) -> str:
         """Write the condition for greater keys; milvus-lite 2.5 cannot parse ``> -9223372036854775808``."""
         if isinstance(key, int):
-            return f"{self._key} >= {key + 1}" if key < 0 else f"{self._key} > {key}"
-        return f"{self._key} > {self._rows.engine.dialect.quote(key)}"
+            return f"{self.key} >= {key + 1}" if key < 0 else f"{self.key} > {key}"
+        return f"{self.key} > {self._rows.engine.dialect.quote(key)}"
 
 
 def _both(*conditions: str) -> str:
