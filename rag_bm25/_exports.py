@@ -24,6 +24,7 @@ from rag_bm25.hits.diversity import MMR, NearDuplicates
 from rag_bm25.hits.groups import Grouping
 from rag_bm25.hits.highlights import Highlighting
 from rag_bm25.hits.options import SearchOptions
+from rag_bm25.hits.proximity import Proximity
 from rag_bm25.index.async_index import AsyncBM25Index
 from rag_bm25.index.config import IndexConfig
 from rag_bm25.index.index import BM25Index
@@ -82,6 +83,7 @@ __all__ = [
     "ParameterError",
     "Passage",
     "Progress",
+    "Proximity",
     "Query",
     "QueryExpansion",
     "QueryPart",

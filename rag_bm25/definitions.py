@@ -175,7 +175,8 @@ class Choice(Kind):
     @property
     def rule(self) -> str:  # type: ignore[override]
         names = list(map(str, self.values))
-        return f"one of {', '.join(names)}" if isinstance(self.values[0], str) else " or ".join(names)
+        is_list = len(names) > 1 and isinstance(self.values[0], str)
+        return f"one of {', '.join(names)}" if is_list else " or ".join(names)
 
     @property
     def form(self) -> str:  # type: ignore[override]
@@ -348,7 +349,7 @@ class OneOf(Kind):
         if self.holds(plain):
             return plain
         if not self.tagged:
-            last = [kind for kind in self.kinds if isinstance(kind, Value) and isinstance(plain, dict)]
+            last = [kind for kind in self.kinds if isinstance(kind, Value | Named) and isinstance(plain, dict)]
             return last[0].read(name, plain) if last else super().read(name, plain)
         tag = plain.get(TAG) if isinstance(plain, dict) else plain
         if not isinstance(tag, str) or tag not in self.tagged:

@@ -13,6 +13,7 @@ from quality.report import Column, against_peers, interval, table
 from quality.sets import CHUNK_SIZE, language, load
 
 from rag_bm25 import BM25Index, IndexConfig
+from rag_bm25.cli.settings import new_config
 from rag_bm25.evaluation import measure_queries
 
 if TYPE_CHECKING:
@@ -85,8 +86,8 @@ def test_the_interval_is_that_of_the_mean() -> None:
     assert high - low == pytest.approx(2 * 1.96 * 0.2 / 20, rel=0.15)
 
 
-def test_the_default_is_that_of_an_index() -> None:
-    assert CHOICES[DEFAULT] == IndexConfig(1)
+def test_the_default_is_that_of_a_new_index() -> None:
+    assert CHOICES[DEFAULT] == new_config(1, None, {})
 
 
 def test_runs_are_those_of_an_index(beir: Path) -> None:

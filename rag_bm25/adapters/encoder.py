@@ -177,7 +177,7 @@ class CountingEncoder(ABC):
         (vector,) = self.encode_documents([text], [given])
         weigher, encoder = self._weigher([parsed], counted, weighting, expansion), self._documents
         terms, stats = weigher.terms(parsed, counted.statistics), counted.statistics.idf_inputs
-        asked = QueryFacts(str(parsed), terms, stop_words_in(encoder.analyzer, parsed), weigher.weighting, stats)
+        asked = QueryFacts(str(parsed), terms, stop_words_in(encoder.analyzer, parsed, terms), weigher.weighting, stats)
         counts = encoder.count_text(text), encoder.field_counts(given)
         chunk = ChunkFacts("text", *counts, vector, encoder.weighting, encoder.length_unit)
         return explain_score(asked, chunk, namespace="")

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from functools import cached_property
 from itertools import chain
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 from rag_bm25.analysis.bigrams import bigrams_of, locate_bigrams
+from rag_bm25.analysis.case import settle_capitals, settle_case
 from rag_bm25.analysis.config import AnalyzerConfig
 from rag_bm25.analysis.normalization import Origins, join_lines, keeps_places, normalize, plain_form
 from rag_bm25.analysis.phrases import PhraseText, PhraseWords
 from rag_bm25.analysis.runs import find_runs, holds_segmented, is_all_segmented, is_segmented, is_syllabic, locate_runs
 from rag_bm25.analysis.segmentation import Cutters, SegmenterName, place_words
-from rag_bm25.analysis.stop_structures import skip_stop_structures
+from rag_bm25.analysis.stop_structures import places_in_words, skip_stop_structures
 from rag_bm25.analysis.text import Token, shift
 from rag_bm25.analysis.user_words import UserWords
 from rag_bm25.analysis.word_bigrams import WordBigrams
@@ -25,10 +28,10 @@ from rag_bm25.analysis.words import (
     words_of,
 )
 from rag_bm25.checks import check_choice
-from rag_bm25.vectors.terms import BIGRAM_MARK, is_bigram
+from rag_bm25.vectors.terms import BIGRAM_MARK, QUESTION_MARK, is_bigram
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
     from rag_bm25.analysis.config import Segmentation
 
@@ -58,8 +61,10 @@ class Analyzer:
     ['milvus', '2.5.1', '2.5', '与', '全文', '检索', '全文检索', '\x00与全', '\x00全文', '\x00文检', '\x00检索']
     >>> analyzer.query("Can you tell me about the IT department?")
     ['it', 'depart', '\x00it depart']
+    >>> analyzer.query("What is the IT department?")
+    ['it', 'depart', '\x00it depart', '\x00\x00what']
     >>> analyzer.stop_words_in("What is the IT department?")
-    ['what', 'is', 'the']
+    ['is', 'the']
     """
 
     def __init__(self, config: AnalyzerConfig = AnalyzerConfig(), *, segmenter: SegmenterName = "auto") -> None:  # noqa: B008
@@ -70,7 +75,7 @@ class Analyzer:
         self._rules = rules = WordRules(stop_words, config.compounds, config.split_camel_case)
         stemming = Stemming(stem=config.stem)
         self._in_chunks = _Kept(stop_words, rules, stemming)
-        self._in_queries = _Kept(stop_words.union(map(self._stop_form, config.query_stop_words)), rules, stemming)
+        self._in_queries = _Kept(stop_words.union(map(self._stop_form, config.question_words)), rules, stemming)
         self._word_bigrams = self._in_chunks.word_bigrams
         self._phrase_words = PhraseWords(rules, stemming)
         self._stemming = stemming
@@ -96,9 +101,11 @@ class Analyzer:
         -------
         list of str
             Words of 1 to 64 characters in text order, with repeats; after them the bigrams, likewise, each marked by
-            :data:`rag_bm25.vectors.terms.BIGRAM_MARK`.
+            :data:`rag_bm25.vectors.terms.BIGRAM_MARK`; and then those of question words, each marked by
+            :data:`~rag_bm25.vectors.terms.QUESTION_MARK`, unless the query has no other words.
         """
-        return self._query(text)[0]
+        query = self._query(settle_capitals(text))
+        return [*query.tokens, *(QUESTION_MARK + term for term in query.question_terms)]
 
     def locate(self, text: str) -> list[Token]:
         r"""Return the tokens of a chunk with their places in its text.
@@ -136,22 +143,27 @@ class Analyzer:
         origins = Origins(text, simplify=self.config.simplify)
         return [Token(token, *origins.of(start, end)) for token, start, end in tokens]
 
-    def stop_words_in(self, text: str) -> list[str]:
+    def stop_words_in(self, text: str, counted: Collection[str] | None = None) -> list[str]:
         """Return the stop words, and the words of stop structures, that are dropped from a query.
 
         Parameters
         ----------
         text : str
             Any text.
+        counted : collection of str, optional
+            The terms of its question words that count; by default all.
 
         Returns
         -------
         list of str
             In text order, without repeats.
         """
-        _, topic, kept = self._query(text)
-        searched = {word for word in self._words(topic) if not is_stop_word(word, kept.dropped)}
-        return list(dict.fromkeys(word.casefold() for word in self._words(text) if word not in searched))
+        text = settle_capitals(text)
+        query = self._query(text)
+        searched = {word for word in self._words(query.searched) if not is_stop_word(word, query.kept.dropped)}
+        terms = query.question_terms if counted is None else counted
+        left_out = (word for word in self._words(text) if word not in searched)
+        return list(dict.fromkeys(word.casefold() for word in left_out if self._stemming.term(word) not in terms))
 
     def chinese_words(self, text: str) -> list[list[str]]:
         """Return the words of each run of Chinese characters, as the most probable segmentation has them.
@@ -172,6 +184,28 @@ class Analyzer:
         [['劳动合同'], ['的', '解除']]
         """
         return [self._exact.cut(run) for run in self._runs(text) if is_segmented(run)]
+
+    def compounds(self, query: str) -> list[tuple[str, ...]]:
+        """Return the tokens of each name with a digit that is several words of a query: the whole, and its parts.
+
+        Parameters
+        ----------
+        query : str
+            Any text.
+
+        Returns
+        -------
+        list of tuple of str
+            In text order, with repeats.
+
+        Examples
+        --------
+        >>> Analyzer().compounds("S5-D2 firmware")
+        [('s5-d2', 's5', 'd2')]
+        """
+        names = (run for run in self._runs(query) if not ("," in run or is_syllabic(run)))  # 404,500 is a list
+        of_names = map(self._in_queries.terms.__getitem__, names)
+        return [terms for terms in of_names if len(terms) > 1 and any(map(str.isdecimal, terms[0]))]
 
     def phrase_text(self, text: str) -> PhraseText:
         """Return the words of a text with their positions, for phrases.
@@ -248,7 +282,8 @@ class Analyzer:
     def _normal_form(self, text: str) -> str:
         """Return the text in the form that is cut; user words are found in normalised text only."""
         plain = self._other_words is None
-        return join_lines(plain_form(text, simplify=self.config.simplify) if plain else self._normalized(text))
+        form = plain_form(text, simplify=self.config.simplify) if plain else self._normalized(text)
+        return settle_case(join_lines(form))
 
     def _pieces(self, text: str) -> list[str]:
         """Split a text at user words of mixed scripts, which are at the odd places."""
@@ -261,16 +296,45 @@ class Analyzer:
         """Return the runs of a text beside user words of mixed scripts."""
         return chain.from_iterable(map(find_runs, self._pieces(self._normal_form(text))[::2]))
 
-    def _query(self, text: str) -> tuple[list[str], str, _Kept]:
-        """Return the tokens of a query, its topic, and what was kept; less is dropped where it has no other words."""
-        topic = text
+    def _query(self, text: str) -> _Query:
+        """Analyse a query; less is dropped where it has no other words."""
+        topic = text = self._normal_form(text)
         if self.config.query_stop_structures:
-            topic = skip_stop_structures(self._normal_form(text), self._exact.cut)
-        for searched, kept in ((topic, self._in_queries), (topic, self._in_chunks), (text, self._in_chunks)):
-            tokens = self._tokens(searched, self.config.query_segmentation, kept)
+            topic = skip_stop_structures(text, self._exact.cut)
+        mode = self.config.query_segmentation
+        rest, phrases = self._cut_question_words(topic)
+        if words := self._words_beside_bigrams(rest, mode, self._in_queries):
+            every = self._tokens(topic, mode, self._in_chunks)
+            return _Query(*_move_question_words(every, words, phrases), rest, self._in_queries)
+        for searched in (topic, text):
+            tokens = self._tokens(searched, mode, self._in_chunks)
             if tokens and tokens[0][0] != BIGRAM_MARK:
                 break
-        return tokens, searched, kept
+        return _Query(tokens, [], searched, self._in_chunks)
+
+    def _cut_question_words(self, text: str) -> tuple[str, list[str]]:
+        """Cut out the question words of several ideographs, which may be several words: 能不能 is 能 不能."""
+        if text.isascii() or not self._question_phrases.search(text):
+            return text, []
+        spans = list(self._locate_question_words(text))
+        ends = [0, *chain.from_iterable(spans), len(text)]
+        rest = " ".join(text[start:end] for start, end in zip(ends[::2], ends[1::2], strict=True))
+        return rest, [text[start:end] for start, end in spans]
+
+    def _locate_question_words(self, text: str) -> Iterator[tuple[int, int]]:
+        """Yield the places of the longest question words that begin and end with words of the dictionary."""
+        within, pattern = places_in_words(text, self._exact.cut), self._question_phrases
+        for longest in pattern.finditer(text):
+            start = longest.start()
+            ends = range(longest.end(), start, -1) if start not in within else ()
+            if end := next((end for end in ends if end not in within and pattern.fullmatch(text, start, end)), 0):
+                yield start, end
+
+    @cached_property
+    def _question_phrases(self) -> re.Pattern[str]:
+        """Question words of several ideographs, the longest first."""
+        words = sorted((word for word in self._in_queries.dropped_chinese if len(word) > 1), key=len, reverse=True)
+        return re.compile("|".join(map(re.escape, words)) or r"(?!)")
 
     def _tokens(self, text: str, mode: Segmentation, kept: _Kept) -> list[str]:
         """Return the tokens of a text; user words are tokens as they are."""
@@ -278,12 +342,17 @@ class Analyzer:
         if self._other_words is None and self.config.word_bigrams and not holds_segmented(text):
             words, word_bigrams = kept.word_bigrams.channels(text)
             return [*words, *self._character_bigrams(text, kept), *word_bigrams]
-        tokens: list[str] = []
-        for place, piece in enumerate(self._pieces(text)):
-            tokens += [piece.casefold()] if place % 2 else self._tokens_between(piece, mode, kept)
+        tokens = self._words_beside_bigrams(text, mode, kept)
         tokens += self._character_bigrams(text, kept)
         if self.config.word_bigrams:
             tokens += self._word_bigrams.of(text)
+        return tokens
+
+    def _words_beside_bigrams(self, text: str, mode: Segmentation, kept: _Kept) -> list[str]:
+        """Return the words of a normalised text."""
+        tokens: list[str] = []
+        for place, piece in enumerate(self._pieces(text)):
+            tokens += [piece.casefold()] if place % 2 else self._tokens_between(piece, mode, kept)
         return tokens
 
     def _character_bigrams(self, text: str, kept: _Kept) -> list[str]:
@@ -323,6 +392,34 @@ class Analyzer:
                 yield from self._cutters(self.config.query_segmentation).cut(run)
             else:
                 yield from (word.text for word in words_of(run, self._rules))
+
+
+def _move_question_words(every: list[str], words: list[str], phrases: list[str]) -> tuple[list[str], list[str]]:
+    """Return the tokens of a query apart from those of its question words, and these."""
+    first = next((at for at, token in enumerate(every) if token[0] == BIGRAM_MARK), len(every))
+    if len(words) == first:
+        return every, []
+    others = iter([*words, ""])  # in the same order
+    other, questions = next(others), []
+    for word in every[:first]:
+        if word == other:
+            other = next(others)
+        else:
+            questions.append(word)
+    if not phrases:
+        return [*words, *every[first:]], questions
+    bigrams = Counter(every[first:])
+    inside = Counter(chain.from_iterable(map(bigrams_of, phrases))) & bigrams
+    return [*words, *(bigrams - inside).elements()], [*questions, *inside.elements()]
+
+
+class _Query(NamedTuple):
+    """An analysed query."""
+
+    tokens: list[str]
+    question_terms: list[str]  # words and bigrams of its question words
+    searched: str  # the text of the words
+    kept: _Kept
 
 
 class _Kept:

@@ -67,9 +67,10 @@ class AnalyzerConfig:
         Which compounds are a term as a whole, beside their parts: those with a digit, an underscore, a dot or camel
         case, such as ``GPT-4o`` and ``user_id``, and as one word those with a short prefix, so that ``on-line`` finds
         ``online``; or all, such as ``state-of-the-art``, too.
-    query_stop_words : iterable of str
-        Words to drop from queries as well, likewise, unless nothing else is in the query; by default question words
-        and pronouns, English and Chinese.
+    question_words : iterable of str
+        Words, likewise, that a search weighs by its ``question_word_weight``, unless nothing else is in the query; by
+        default question words and pronouns, English and Chinese. A Chinese one may be several words of the dictionary,
+        as 能不能 is. Chunks have them as any other words.
     query_stop_structures : bool
         Whether to drop what a question says before it names its topic, such as *I am interested in papers on* and
         我想了解一下, from queries.
@@ -99,7 +100,7 @@ class AnalyzerConfig:
     bigrams: bool = True
     word_bigrams: bool = True
     compounds: Compounds = "identifiers"
-    query_stop_words: Annotated[tuple[str, ...], _sorted_stop_words] = QUESTION_WORDS
+    question_words: Annotated[tuple[str, ...], _sorted_stop_words] = QUESTION_WORDS
     query_stop_structures: bool = True
     distinct_bigrams: bool = True
 

@@ -35,6 +35,10 @@ _PLAIN = (
     "\x00-\x7f\u00a0\u00b7\u00c0-\u00ff\u2002-\u200a\u2014\u201c\u201d\u2026\u3000-\u3003\u3007-\u3011\u3014\u3015"
     "\u3041-\u3096\u30a1-\u30fe\uac00-\ud7a3\uff01\uff05\uff08\uff09\uff0c\uff1a\uff1b\uff1f"
 )
+# Circled numbers, and after a digit those above and below the line, and fractions, are none of its number.
+_CIRCLED = "\u2460-\u2473\u24ea-\u24ff\u2776-\u2793\u3251-\u325f\u32b1-\u32bf"
+_SMALL = "\u00b2\u00b3\u00b9\u00bc-\u00be\u2070\u2074-\u2079\u2080-\u2089\u2150-\u215e\u2189"
+_APART = re.compile(rf"[{_CIRCLED}{_SMALL}](?:(?<=[{_CIRCLED}])|(?<=\d.)[{_SMALL}]*)")
 _ELLIPSIS = "\u2026"  # the only one that becomes several
 _COMMA_IN_NUMBER = re.compile("\uff0c(?<=[0-9]\uff0c)(?=[0-9])")
 MANY_PARTS = 30  # to be normalised: all at once takes less time
@@ -51,7 +55,8 @@ _UNSPACED = IDEOGRAPHS + KANA.chars.replace("\u3099\u309a", "")
 _BREAK = re.compile(rf"(?<=[{_UNSPACED}])[^\S\n]*\n[^\S\n]*(?=[{_UNSPACED}])")
 _MAY_JOIN = re.compile(rf"\n(?<=[\s{_UNSPACED}]\n)(?<!\n\n)[^\S\n]*[{_UNSPACED}]")  # is found ten times as fast
 _SAME_PLACES = re.compile(f"[{_OF_LENGTH_1}]*")
-_CLUSTERS = re.compile(f"(?P<same>[{_OF_LENGTH_1}]+(?![{_JOINING}]))|.[{_JOINING}]*", re.DOTALL)
+_JOINS = rf"(?:[{_JOINING}]|(?<=\d)[{_SMALL}]+)"
+_CLUSTERS = re.compile(f"(?P<same>[{_OF_LENGTH_1}]+(?!{_JOINS}))|.{_JOINS}*", re.DOTALL)
 
 
 def is_plain(text: str, *, simplify: bool = True) -> bool:
@@ -80,7 +85,8 @@ def normalize(text: str, *, simplify: bool = True) -> str:
     """Convert a text to NFKC without invisible characters, with one apostrophe and one hyphen; letter case stays."""
     if text.isascii():
         return text
-    replaced = unicodedata.normalize("NFKC", text).translate(_replacements(simplify))
+    apart = _APART.sub(r" \g<0> ", text)
+    replaced = unicodedata.normalize("NFKC", apart).translate(_replacements(simplify))
     return unicodedata.normalize("NFC", replaced)  # an invisible character may have stood before an accent
 
 
@@ -143,6 +149,7 @@ def _replacements(simplify: bool) -> Mapping[int, str | None]:
     table |= dict.fromkeys(map(ord, _QUOTES), "'")
     table |= dict.fromkeys(map(ord, _HYPHENS), "-")
     table |= dict.fromkeys(points_in(_IGNORED + _POINTS))
+    table |= {point: f"{unicodedata.numeric(chr(point)):.0f}" for point in points_in(_CIRCLED)}  # NFKC keeps black ones
     return table
 
 

@@ -26,7 +26,9 @@ def _compound(word: str) -> str:
     """Return the pattern of a number with thousands separators, C++, C#, F#, or words joined by single signs."""
     # The look-behind stands after the first digit, so that it is only tried at digits.
     number = r"\d(?<!\d,\d)\d{0,2}(?:,\d{3})+(?:\.\d+)?(?!,?\d)"
-    return rf"{number}|[Cc]\+\+|[CcFf]#|{word}(?:(?:[.\-']|_+){word})*"
+    # An apostrophe after one letter, or two of a code's prefix, parts: f'text', l'accord; but not I'll and O'Brien.
+    parted = r"(?:(?<=(?<![\w'])[A-NP-Za-np-z]')|(?<=(?<![\w'])(?:rb|br|fr|qu)'))(?!(?:ll|re|ve)\b)\w\w"
+    return rf"{number}|[Cc]\+\+|[CcFf]#|{word}(?:(?:[.\-]|'(?!{parted})|_+){word})*"
 
 
 _ASCII_RUNS = re.compile(_compound("[A-Za-z0-9]+"))

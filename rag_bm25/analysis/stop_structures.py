@@ -108,12 +108,18 @@ def _end_of_chinese_structure(sentence: str, cut: Cut) -> int:
     longest = _CHINESE.match(sentence)
     if longest is None or not longest.end():
         return 0
-    within: set[int] = set()  # words
-    for run in locate_segmented(sentence):
-        ends = accumulate(map(len, cut(run[0])), initial=run.start())
-        within.update(place for start, end in pairwise(ends) for place in range(start + 1, end))
+    within = places_in_words(sentence, cut)
     structures = (end for end in range(longest.end(), 0, -1) if _CHINESE.fullmatch(sentence, 0, end))
     return next((end for end in structures if end not in within), 0)
+
+
+def places_in_words(text: str, cut: Cut) -> set[int]:
+    """Return the places within the Chinese words of a text."""
+    within: set[int] = set()
+    for run in locate_segmented(text):
+        ends = accumulate(map(len, cut(run[0])), initial=run.start())
+        within.update(place for start, end in pairwise(ends) for place in range(start + 1, end))
+    return within
 
 
 def _end_of_english_structure(sentence: str) -> int:

@@ -19,10 +19,11 @@ CHINESE_QUESTION_WORDS = (
     "的", "了", "吗", "呢", "啊", "吧", "么", "呀", "哦", "嘛", "什么", "什么样", "什么时候", "怎么", "怎么办",
     "怎么样", "怎样", "如何", "咋", "啥", "为什么", "为何", "何时", "何处", "何种", "哪", "哪个", "哪些", "哪里",
     "哪儿", "哪种", "谁", "多少", "多久", "几", "几个", "是否", "能否", "可否", "是不是", "有没有", "会不会", "能不能",
-    "可不可以", "要不要", "请问", "应", "应该", "会", "要", "能", "能够", "可能", "需要", "和", "与", "及", "以及",
-    "或", "或者", "如果", "若", "我", "你", "您", "他", "她", "它", "我们", "你们", "他们", "她们",
+    "可不可以", "要不要", "该不该", "行不行", "算不算", "应不应该", "需不需要", "请问", "应", "应该", "会", "要", "能",
+    "能够", "可能", "需要", "和", "与", "及", "以及", "或", "或者", "如果", "若", "我", "你", "您", "他", "她", "它",
+    "我们", "你们", "他们", "她们",
 )
 # fmt: on
 
 QUESTION_WORDS = tuple(sorted((*ENGLISH_QUESTION_WORDS, *CHINESE_QUESTION_WORDS)))
-"""Words that make a question of a topic. Chunks of text seldom have them, so that their IDF is high for nothing."""
+"""Words that make a question of a topic. Chunks of text seldom have them, so that their IDF is high for little."""

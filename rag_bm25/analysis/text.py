@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from rag_bm25.vectors.terms import BIGRAM_MARK, term_text
+from rag_bm25.vectors.terms import BIGRAM_MARK, QUESTION_MARK, term_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -36,7 +36,8 @@ class TextAnalyzer(Protocol):
     """Any callable that returns the tokens of a text, in order and with repeats.
 
     A token that begins with a NUL character is a bigram, a term of the second channel; others are words. An analyzer
-    that cuts queries differently has a method ``query``, too.
+    that cuts queries differently has a method ``query``, too; there, a token that begins with two NUL characters is a
+    question word, which counts by the ``question_word_weight``.
     """
 
     def __call__(self, text: str, /) -> list[str]:
@@ -78,6 +79,7 @@ class AnalysedText:
 
     words: tuple[str, ...]
     bigrams: tuple[str, ...] = ()
+    question_terms: tuple[str, ...] = ()  # of a query that has other words
 
     @classmethod
     def of(cls, tokens: Sequence[str]) -> AnalysedText:
@@ -85,7 +87,9 @@ class AnalysedText:
         words = tuple([token for token in tokens if not token.startswith(BIGRAM_MARK)])
         if len(words) == len(tokens):
             return cls(words)
-        return cls(words, tuple([token for token in tokens if token.startswith(BIGRAM_MARK)]))
+        bigrams = tuple([t for t in tokens if t.startswith(BIGRAM_MARK) and not t.startswith(QUESTION_MARK)])
+        questions = [token.removeprefix(QUESTION_MARK) for token in tokens if token.startswith(QUESTION_MARK)]
+        return cls(words, bigrams, tuple(questions))
 
     @classmethod
     def of_query(cls, analyzer: TextAnalyzer, text: str) -> AnalysedText:

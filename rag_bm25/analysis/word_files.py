@@ -54,7 +54,7 @@ def read_user_words(path: str | Path) -> tuple[tuple[str, int | None], ...]:
 
 
 def read_stop_words(path: str | Path) -> tuple[str, ...]:
-    """Read words to drop, for `stop_words` and `query_stop_words` of an :class:`~rag_bm25.AnalyzerConfig`.
+    """Read words for `stop_words` and `question_words` of an :class:`~rag_bm25.AnalyzerConfig`.
 
     Parameters
     ----------

@@ -27,6 +27,8 @@ ENGLISH = "english"
 MEMO_SIZE = 200_000  # runs, in about 50 MB
 
 _POSSESSIVE = re.compile(r"'[sS](?![^\W_])")
+_LIST = re.compile(r"\d{3}(?:,\d{3})+")
+_GROUP = re.compile(r"\d{3}")
 _DOTTED_NUMBER = re.compile(r"[vV]?(\d+(?:\.\d+)+)")
 _PART = re.compile(r"[^.\-_]+")
 _PART_OR_NUMBER = re.compile(  # Python3.11, v2.5 and 2.4GHz are no parts between dots
@@ -34,7 +36,7 @@ _PART_OR_NUMBER = re.compile(  # Python3.11, v2.5 and 2.4GHz are no parts betwee
 )
 _ACRONYM = re.compile(r"[^\W\d_](?:\.[^\W\d_])+")
 _LETTERS_AND_DIGITS = re.compile(  # Python3.11 is also Python3
-    r"(?=([^\W\d_]+\d+)\.)?([^\W\d_]{2,})([\d.]+)|([\d.]+)([^\W\d_]{2,4})|(\d+\.[\d.]+)[^\W\d_]"
+    r"(?=([^\W\d_]+\d+)\.)?([^\W\d_]{2,})([\d.]+)|([\d.]+)([^\W\d_]{2,4}|[^\W\d_]{1,2}[23])|([\d.]+)[^\W\d_]"
 )
 _STROKES = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ħ": "h", "ŧ": "t", "ı": "i", "æ": "ae", "œ": "oe"})
 _ACCENTS = re.compile(f"(?<=[a-z])[{MARKS}]+")
@@ -53,8 +55,8 @@ def without_accents(word: str) -> str:
 
 
 def is_stop_word(word: str, stop_words: Collection[str]) -> bool:
-    """Return whether a word is one of the case-folded stop words; in capitals it is a name: IT, WHO, US."""
-    return word.casefold() in stop_words and not (len(word) > 1 and word.isupper())
+    """Return whether a word is one of the case-folded stop words; in capitals it is a name: IT, WHO, A."""
+    return word.casefold() in stop_words and not word.isupper()
 
 
 def is_number(word: str) -> bool:
@@ -86,7 +88,12 @@ def words_of(run: str, rules: WordRules = WordRules()) -> list[Token]:  # noqa: 
     if is_simple(run) and not rules.split_camel_case:
         return [Token(run, 0, len(run))]
     compound, places = _without_signs(run)
-    return _in_run(_words_of_compound(compound, rules), places)
+    return [*_in_run(_words_of_compound(compound, rules), places), *_members_of_list(run)]
+
+
+def _members_of_list(run: str) -> list[Token]:
+    """Return the numbers of what may be a list, as ``404,500,502``: numbers seldom begin with three digits."""
+    return [Token(group[0], *group.span()) for group in _GROUP.finditer(run)] if _LIST.fullmatch(run) else []
 
 
 def is_simple(run: str) -> bool:

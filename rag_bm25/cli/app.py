@@ -118,7 +118,7 @@ _add(
     "docs --set stem=false,bigrams=false",
     "docs --user-words products.txt --stop-words stop.txt",
     "docs --embedding langchain_openai:OpenAIEmbeddings",
-    "rows.jsonl --field title:30:2.0",
+    "rows.jsonl --field title:120:1.5 --field tags:40",
     "rows.jsonl --uri http://localhost:19530 --storage shards=4,mmap=true",
 )
 _add(
@@ -167,7 +167,7 @@ _add(
     "scifact --compare idf=lucene --run bm25.run",
     "scifact --measure nDCG@20 --measure AP@100 --embedding langchain_openai:OpenAIEmbeddings",
     "judgements --uri http://localhost:19530 --collection manuals",
-    "scifact --compare fields=title:30:2.0",
+    "scifact --compare fields=none",
 )
 _add(
     "adopt",

@@ -1,22 +1,24 @@
 """``rag-bm25 calibrate``."""
 
+from collections import Counter
 from dataclasses import asdict
+from itertools import chain
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from rag_bm25.cli import options as opt
-from rag_bm25.cli.console import print_result
+from rag_bm25.cli.console import print_note, print_result
 from rag_bm25.cli.rendering import render_calibration
-from rag_bm25.cli.settings import DEFAULT_CHUNK_SIZE, K1, B, IndexOptions, Settings, make_splitter
+from rag_bm25.cli.settings import DEFAULT_CHUNK_SIZE, K1, B, IndexOptions, Settings, make_splitter, new_config
 from rag_bm25.cli.sources import SourceOptions
 from rag_bm25.errors import InputError
 from rag_bm25.evaluation.running import mean_length
 from rag_bm25.index.config import IndexConfig
-from rag_bm25.index.settings import with_settings
+from rag_bm25.index.stats import frequent_names
 from rag_bm25.ingestion.reading import sample
-from rag_bm25.weighting.calibration import PROPOSED_RATIO, Calibration
+from rag_bm25.weighting.calibration import PROPOSED_RATIO, Calibration, idf_warning
 from rag_bm25.weighting.calibration import calibrate as propose
 
 SAMPLE = 10_000  # chunks of files to measure
@@ -51,30 +53,38 @@ def calibrate(
         msg = "chunk_size is proposed, not given; files are cut at --split-size"
         raise typer.BadParameter(msg, param_hint="--set")
     if paths:
-        config = with_settings(opt.with_analyzer(IndexConfig(split_size), place.text_analyzer), settings)
-        proposal = _propose_for_files(paths, sources, config, chunk_overlap, ratio)
+        config = new_config(split_size, place.text_analyzer, settings)
+        proposal, warning = _propose_for_files(paths, sources, config, chunk_overlap, ratio)
     else:
-        proposal = _propose_for_index(place, namespace, ratio)
-    print_result(as_json, asdict(proposal), render_calibration(proposal, split_size if paths else None))
+        proposal, warning = _propose_for_index(place, namespace, ratio)
+    result = {**asdict(proposal), "idf_warning": warning}
+    print_result(as_json, result, render_calibration(proposal, split_size if paths else None))
+    if warning:
+        print_note(warning)
 
 
 def _propose_for_files(
     paths: list[Path], sources: SourceOptions, config: IndexConfig, chunk_overlap: int | None, ratio: float
-) -> Calibration:
+) -> tuple[Calibration, str | None]:
     split = make_splitter(config, chunk_overlap)
     files = sources.find(paths).files
     pieces = sample(files, split, SAMPLE, options=sources.reading())
     texts = [piece.text for piece in pieces]
     if not texts:
         raise InputError(f"there is no text to measure in {', '.join(map(str, paths))}")
-    mean = mean_length(texts, config.length_unit, config.build_analyzer())
-    return propose(mean, len(texts), length_unit=config.length_unit, k1=config.k1, b=config.b, ratio=ratio)
+    analyzer = config.build_analyzer()
+    mean = mean_length(texts, config.length_unit, analyzer)
+    dfs = Counter(chain.from_iterable(set(analyzer(text)) for text in texts))
+    warning = idf_warning(config.idf, frequent_names(dfs.items(), len(texts)))
+    return propose(mean, len(texts), length_unit=config.length_unit, k1=config.k1, b=config.b, ratio=ratio), warning
 
 
-def _propose_for_index(place: opt.IndexAddress, namespace: list[str] | None, ratio: float) -> Calibration:
+def _propose_for_index(
+    place: opt.IndexAddress, namespace: list[str] | None, ratio: float
+) -> tuple[Calibration, str | None]:
     with place.open_existing(read_only=True) as index:
         stats = index.stats(namespace=namespace or None)
     if not stats.total_length:
         raise InputError(f"{stats.name} has no text to measure")
-    unit = stats.length_unit
-    return propose(stats.mean_length, stats.num_chunks, length_unit=unit, k1=stats.k1, b=stats.b, ratio=ratio)
+    unit, warning = stats.length_unit, idf_warning(stats.idf, stats.frequent_names)
+    return propose(stats.mean_length, stats.num_chunks, length_unit=unit, k1=stats.k1, b=stats.b, ratio=ratio), warning

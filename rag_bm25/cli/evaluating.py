@@ -16,7 +16,8 @@ from rag_bm25.cli import options as opt
 from rag_bm25.cli.console import print_json, print_note, progress_bars, show
 from rag_bm25.cli.embedding import DenseSearch, Model
 from rag_bm25.cli.rendering import render_comparison, render_evaluation
-from rag_bm25.cli.settings import AUTO, IndexOptions, parse_grid
+from rag_bm25.cli.reranking import use_index
+from rag_bm25.cli.settings import AUTO, COUNT_TITLES, IndexOptions, parse_grid
 from rag_bm25.definitions import UNSET
 from rag_bm25.documents.chunks import Hit
 from rag_bm25.errors import InputError
@@ -104,8 +105,8 @@ def evaluate(
     a temporary one at --uri, which is dropped at the end. MILVUS_URI is not used here. The chunk size is `auto` by
     default, the mean length of the documents. Documents that no index can store are left out, but remain judged.
 
-    The text of a document begins with its title, unless that is a field: --field title:30, or fields=title:30 and
-    fields=none in --compare. There is no other field in BEIR form.
+    The text of a document begins with its title, which is also a field, as `ingest` makes it, unless --field says
+    otherwise: --field none, or fields=none in --compare. There is no other field in BEIR form.
 
     With --embedding, the search is hybrid, or as --mode says. With --collection, an existing index is searched, which
     may have chunks of the judged documents.
@@ -119,7 +120,8 @@ def evaluate(
     if run is not None and not run.parent.is_dir():
         raise InputError(f"there is no folder {run.parent} to put {run.name} in")
     model = dense.load(Query(""), options, fusion)
-    base = {**settings.given(auto=True), **_take_weighting(options)}
+    default = COUNT_TITLES if place.collection is None else {}
+    base = {**default, **settings.given(auto=True), **_take_weighting(options)}
     search = partial(_search, dense, model, {**options, **fusion, "namespace": place.namespace or ""})
     dataset = evaluation.load_beir(folder, split, corpus=place.collection is None)
     with place.open(model) as (plain, open_index), progress_bars(progress) as update:
@@ -156,6 +158,7 @@ def _search(
     **weighting: Any,
 ) -> Sequence[Sequence[Hit]]:
     """Return the hits of each query; a search by dense vectors alone has no weighting of words."""
+    use_index(given, index)
     asked = {**given, **({} if dense.mode == "dense" and model else weighting)}
     if model is None:
         return index.search_batch(texts, k, **asked)
@@ -180,10 +183,10 @@ def _make_config(plain: IndexConfig, settings: Mapping[str, Any], dataset: BeirD
     """Return a config with these settings; the chunk size may be ``auto``, the mean length of the corpus, if any."""
     given = {name: value for name, value in settings.items() if (name, value) != ("chunk_size", AUTO)}
     config = evaluation.with_settings(plain, given)
-    texts, _ = dataset.documents(config.fields)
-    if "chunk_size" in given or not texts:
+    dataset.fields(config.fields)  # refuses others, before an index is made
+    if "chunk_size" in given or not dataset.corpus:
         return config
-    mean = mean_length(texts.values(), config.length_unit, config.build_analyzer())
+    mean = mean_length(dataset.corpus.values(), config.length_unit, config.build_analyzer())
     return replace(config, chunk_size=mean)
 
 

@@ -19,7 +19,15 @@ from rag_bm25.cli import watching
 from rag_bm25.cli.console import ingest_bar, print_error, print_note, print_result, progress_bars
 from rag_bm25.cli.embedding import Embedding, Model, load_model, require_model
 from rag_bm25.cli.rendering import count, join_first
-from rag_bm25.cli.settings import DEFAULT_CHUNK_SIZE, IndexOptions, Storage, WordFiles, make_splitter, parse_storage
+from rag_bm25.cli.settings import (
+    DEFAULT_CHUNK_SIZE,
+    IndexOptions,
+    Storage,
+    WordFiles,
+    make_splitter,
+    new_config,
+    parse_storage,
+)
 from rag_bm25.cli.sources import STDIN, STDIN_NAME, OriginOptions, SourceOptions, find_with_stdin, note_left_out
 from rag_bm25.cli.watching import stop_by_signals, take_snapshot
 from rag_bm25.errors import ConfigMismatchError, IndexNotFoundError, InputError
@@ -118,9 +126,8 @@ def ingest(
     --from-collection makes chunks of the rows of a collection, which is only read: texts are not cut, other fields are
     metadata, and the vectors of --vector-field are those of the index. Running it again brings the index up to date.
 
-    The text of a row begins with its title. An index with the field "title" keeps it apart: it is in the metadata of
-    each chunk of the row, and counts as the field. Chunks of documents have title and headings in their metadata, which
-    count with --field title:10 and --field headings:20.
+    Each chunk has the title of its row or document, and its headings, in its metadata. They count beside the text,
+    unless --field says otherwise: --field none. The text of a row begins with its title, too.
     """
     paths = paths or []
     if watch and STDIN in paths:
@@ -227,7 +234,7 @@ def _open_or_create(
     except IndexNotFoundError:
         if not create:
             raise InputError("there is nothing to ingest, so no index was created") from None
-        config = with_settings(opt.with_analyzer(IndexConfig(DEFAULT_CHUNK_SIZE), place.text_analyzer), given)
+        config = new_config(DEFAULT_CHUNK_SIZE, place.text_analyzer, given)
         config = config if model is None else model.with_dense_field(config)
         check(config)
         return place.open(config=config, storage=storage)

@@ -9,16 +9,15 @@ import typer
 from rag_bm25.cli import options as opt
 from rag_bm25.cli.console import is_terminal, print_note, print_result, progress_bars
 from rag_bm25.cli.rendering import count, join_first, natural_key, render_stats
-from rag_bm25.cli.settings import DEFAULT_CHUNK_SIZE, IndexOptions, WordFiles
+from rag_bm25.cli.settings import DEFAULT_CHUNK_SIZE, IndexOptions, WordFiles, new_config
 from rag_bm25.errors import ClockError, FormatError
 from rag_bm25.filters import parse_filter
 from rag_bm25.index.arguments import name_namespace
 from rag_bm25.index.config import IndexConfig
 from rag_bm25.index.maintenance.verification import RepairReport
-from rag_bm25.index.settings import with_settings
 from rag_bm25.ingestion.obsolete import below_folder
 from rag_bm25.ingestion.pruning import is_below
-from rag_bm25.weighting.calibration import drift_warning
+from rag_bm25.weighting.calibration import drift_warning, idf_warning
 
 MAX_DIFFERENCES = 20
 
@@ -27,18 +26,24 @@ def stats(place: opt.IndexAddress, namespace: opt.StatsNamespaces = None, as_jso
     """Show the figures of an index.
 
     s, k1' and b' show the effect of the chunk size: the exact BM25, with the measured mean length, that scores the
-    same. There is a warning if s is below 0.8 or above 4, which has cost quality on judged sets.
+    same. There is a warning if s is below 0.8 or above 4, which has cost quality on judged sets, and
+    one if more than half of the chunks have a name, so that most queries will, and idf=lucene is better.
     """
     with place.open_existing(read_only=True) as index:
         figures = index.stats(namespace=namespace or None)
-    warning = drift_warning(figures.chunk_size_ratio, figures.num_chunks, figures.k1, figures.b)
-    print_result(as_json, {**asdict(figures), "drift_warning": warning}, render_stats(figures))
+    warnings = {
+        "drift_warning": drift_warning(figures.chunk_size_ratio, figures.num_chunks, figures.k1, figures.b),
+        "idf_warning": idf_warning(figures.idf, figures.frequent_names),
+    }
+    print_result(as_json, {**asdict(figures), **warnings}, render_stats(figures))
     there = join_first(map(name_namespace, figures.namespaces)) or "none"
     for name in namespace or ():
         if name not in figures.namespaces:
             print_note(f"{name_namespace(name)} has no chunks; namespaces with chunks: {there}")
-    if warning:
-        print_note(f"{warning}; `rag-bm25 calibrate` proposes a chunk size for a new index")
+    if drift := warnings["drift_warning"]:
+        print_note(f"{drift}; `rag-bm25 calibrate` proposes a chunk size for a new index")
+    if of_idf := warnings["idf_warning"]:
+        print_note(of_idf)
 
 
 def verify(
@@ -81,8 +86,7 @@ def repair(
     With --erase, the vocabulary keeps no words of deleted chunks, and the file of milvus-lite 2.5 is rewritten, for
     which its disk needs the room of a second one.
     """
-    default = opt.with_analyzer(IndexConfig(DEFAULT_CHUNK_SIZE), place.text_analyzer)
-    config = with_settings(default, {**settings.given(), **words.given()})
+    config = new_config(DEFAULT_CHUNK_SIZE, place.text_analyzer, {**settings.given(), **words.given()})
     report = _repair(place, config, progress, erase=erase)
     print_result(
         as_json,

@@ -155,11 +155,12 @@ HEADINGS = ("nDCG@10", "Recall@100", "MRR@10")
 
 def render_evaluation(name: str, result: EvaluationResult, config: IndexConfig) -> Text:
     """Return the measures, and the settings that they were measured with."""
-    delta = config.document_weighting().delta
-    parameters = {"k1": config.k1, "b": config.b, **({} if delta is None else {"delta": delta})}
+    weighting = config.document_weighting()
+    delta = {} if weighting.delta is None else {"delta": weighting.delta}
+    parameters = {"k1": config.k1, "b": config.b, **delta}
     shown = ", ".join(f"{name} {value:g}" for name, value in parameters.items())
     size = f"chunk size {config.chunk_size:.1f} {unit_name(config.length_unit)}"
-    of_fields = "+".join(":".join(map(str, (name, *astuple(one)))) for name, one in config.fields.items())
+    of_fields = "+".join(":".join(map(str, (name, *astuple(one)))) for name, one in weighting.fields.items())
     fields = f", fields {of_fields}" if of_fields else ""
     used = f"{config.weighting}, idf {config.idf}, {shown}, {size}{fields}"
     speed = "" if result.chunks_per_second is None else f", {result.chunks_per_second:,.0f}/s"

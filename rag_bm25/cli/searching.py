@@ -14,6 +14,7 @@ from rag_bm25.cli.console import open_console, print_json, print_note, print_res
 from rag_bm25.cli.embedding import DenseSearch
 from rag_bm25.cli.question import Question
 from rag_bm25.cli.rendering import INDENT, render_hit
+from rag_bm25.cli.reranking import use_index
 from rag_bm25.documents.chunks import Hit
 from rag_bm25.hits.highlights import MAX_FRAGMENTS, Highlighting
 from rag_bm25.hits.options import Effect, SearchOptions, options_that
@@ -47,6 +48,7 @@ def search(
     query, asked = question.query(text), {"k": k, **question.scope(), **options}
     model = dense.load(query, options, fusion)
     with place.open_existing(read_only=True) as index:
+        use_index(options, index)
         shown = {} if as_json else {"highlight": dense.highlighting(open_console().width)}
         hits = dense.search(index, model, text, query, {**asked, **fusion, **shown})
         scored = (
@@ -78,6 +80,7 @@ def why(
     """Show why a search finds nothing or, with an id, why a chunk is not among its hits."""
     asked, scope = question.query(query), question.scope()
     with place.open_existing(read_only=True) as index:
+        use_index(options, index)
         diagnosis = index.diagnose(asked, id, k, chunk_namespace=chunk_namespace, **scope, **options)
     print_result(as_json, diagnosis.to_dict(), Text(str(diagnosis)))
     if id is not None and not as_json and any(reason.code == "no_chunk" for reason in diagnosis.reasons):
@@ -136,6 +139,7 @@ def explain(
         raise typer.BadParameter("must be a query, and then the id of a chunk", param_hint="'QUERY... ID'")
     query, scope = question.query(" ".join(of_query)), question.scope()
     with place.open_existing(read_only=True) as index:
+        use_index(options, index)
         explained = index.explain(query, chunk, chunk_namespace=chunk_namespace, k=k, **scope, **options)
     shown = explained.tree if tree else explained.table(open_console().width)
     print_result(as_json, explained.to_dict(tree=tree), Text(shown))

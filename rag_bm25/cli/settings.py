@@ -1,6 +1,6 @@
 """Settings of an index on the command line: flags for the most common ones, ``--set`` and ``--compare`` for all."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import product
@@ -9,18 +9,19 @@ from typing import Annotated, Any, TypeAlias
 
 import typer
 
-from rag_bm25.analysis import read_stop_words, read_user_words
+from rag_bm25.analysis import TextAnalyzer, read_stop_words, read_user_words
 from rag_bm25.cli import options as opt
 from rag_bm25.definitions import Value, options_of
 from rag_bm25.errors import ParameterError
 from rag_bm25.index.config import IndexConfig
-from rag_bm25.index.settings import SETTINGS, read_setting
+from rag_bm25.index.settings import SETTINGS, read_setting, with_settings
 from rag_bm25.ingestion.splitting import Splitter, splitter
 from rag_bm25.store.storage import StorageOptions
 from rag_bm25.weighting.idf import IdfName
 
 AUTO = "auto"
 DEFAULT_CHUNK_SIZE = 500
+COUNT_TITLES = {"fields": "default"}
 
 
 def _flag(name: str, *names: str, note: str = "", **more: Any) -> Any:
@@ -58,7 +59,8 @@ class IndexOptions:
     b: B = None
     idf: Annotated[IdfName | None, _flag("idf")] = None
     fields: Annotated[
-        list[str] | None, _flag("fields", "--field", note=" May be repeated.", metavar=SETTINGS["fields"].kind.form)
+        list[str] | None,
+        _flag("fields", "--field", note=" May be repeated; none for no field.", metavar=SETTINGS["fields"].kind.form),
     ] = None
     setting: Settings = None
 
@@ -140,6 +142,11 @@ def parse_storage(texts: list[str] | None) -> StorageOptions | None:
     kind = Value(StorageOptions)
     with as_usage("--storage"):
         return kind.read("storage", kind.parse(",".join(texts))) if texts else None
+
+
+def new_config(chunk_size: float, analyzer: TextAnalyzer | None, given: Mapping[str, Any]) -> IndexConfig:
+    """Return the config of a new index: titles and headings count unless the settings say otherwise."""
+    return with_settings(opt.with_analyzer(IndexConfig(chunk_size), analyzer), {**COUNT_TITLES, **given})
 
 
 @contextmanager

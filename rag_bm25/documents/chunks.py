@@ -180,7 +180,8 @@ class HybridHit(Hit):
     text, metadata, namespace
         As for :class:`Chunk`.
     sparse_score, dense_score : float or None
-        Score in each arm; None if the chunk is not among the candidates of the arm, or arm scores were not requested.
+        Score in each arm: 0.0 from BM25 if the chunk has no word of the query. None if arm scores were not requested,
+        and where an arm has none: beyond the first candidates, and with `RRF`, if it has not found the chunk.
     group_score, context, highlights, field_highlights
         As for :class:`Hit`.
     """

@@ -78,15 +78,10 @@ class DocumentEncoder:
     ) -> EncodedChunks:
         """Encode chunks; each result depends on its own chunk alone."""
         counted = counted or self.count(texts, metadatas)
-        parts = counted.with_ids(TermIds() if ids is None else ids)
-        tf, lengths = parts[TEXT]
-        if self.weighting.fields:
-            keys, frequencies = self._combined(parts)
-            weights = self.weighting.combined_weights(frequencies, self._k1_of(_ids(keys), term_k1))
-            weighed = SparseBatch.from_keys(keys, weights.astype(np.float32), len(texts))
-        else:
-            weights = self.weighting.weights(tf.values, _per_entry(tf, lengths), self._k1_of(tf.ids, term_k1))
-            weighed = SparseBatch(tf.indptr, tf.ids, weights.astype(np.float32))
+        tf, of_fields, lengths = self._summed(counted.with_ids(TermIds() if ids is None else ids))
+        k1 = self._k1_of(tf.ids, term_k1)
+        weights = self.weighting.weights(tf.values, _per_entry(tf, lengths), k1, of_fields)
+        weighed = SparseBatch(tf.indptr, tf.ids, weights.astype(np.float32))
         return EncodedChunks(_with_placeholders(weighed), lengths)
 
     def count(self, texts: Sequence[str], metadatas: Sequence[Mapping[str, Any]] | None = None) -> CountedChunks:
@@ -112,8 +107,8 @@ class DocumentEncoder:
         self, texts: Sequence[str], ids: Mapping[str, int], metadatas: Sequence[Mapping[str, Any]]
     ) -> tuple[NDArray[np.uint32], NDArray[np.float64]]:
         """Return weighted and normalised term frequencies, summed over text and fields."""
-        keys, frequencies = self._combined(self.count(texts, metadatas).with_ids(ids))
-        return _ids(keys), frequencies
+        tf, of_fields, lengths = self._summed(self.count(texts, metadatas).with_ids(ids))
+        return tf.ids, self.weighting.frequencies(tf.values, _per_entry(tf, lengths)) + of_fields
 
     def terms(self, text: str, metadata: Mapping[str, Any]) -> list[str]:
         """Return the terms of a chunk and its fields."""
@@ -134,26 +129,26 @@ class DocumentEncoder:
         per_term = WEIGHTINGS[self.weighting.form].k1_per_term
         return term_k1.get_many(ids, self.weighting.k1) if per_term else None
 
-    def _combined(self, parts: Mapping[str, _Part]) -> tuple[NDArray[np.uint64], NDArray[np.float64]]:
-        """Sum the normalised frequencies over text and fields; return the keys of the sums, and the sums."""
-        keys = np.concatenate([tf.keys for tf, _ in parts.values()])
+    def _summed(self, parts: Mapping[str, _Part]) -> tuple[SparseBatch, NDArray[np.float64] | float, NDArray[np.int64]]:
+        """Return the tf in the texts, 0 for a term of fields alone, the sums over the fields, and the lengths."""
+        tf, lengths = parts[TEXT]
+        fields = {name: of for name, (of, _) in parts.items() if name != TEXT and len(of.ids)}
+        if not fields:
+            return tf, 0.0, lengths
+        every, entry = np.unique(np.concatenate([of.keys for of in (tf, *fields.values())]), return_inverse=True)
+        in_text, in_fields = np.split(entry, [len(tf.ids)])
         frequencies = [  # in the fixed order of the parts, since sums of floats depend on it
-            self.weighting.frequencies(tf.values, _per_entry(tf, lengths), name or None)
-            for name, (tf, lengths) in parts.items()
+            self.weighting.frequencies(of.values, _per_entry(of, parts[name][1]), name) for name, of in fields.items()
         ]
-        every, entry = np.unique(keys, return_inverse=True)
-        sums: NDArray[np.float64] = np.bincount(entry, np.concatenate(frequencies), len(every))  # type: ignore[assignment]
-        return every, sums
+        of_text = np.zeros(len(every), tf.values.dtype)
+        of_text[in_text] = tf.values
+        of_fields: NDArray[np.float64] = np.bincount(in_fields, np.concatenate(frequencies), len(every))  # type: ignore[assignment]
+        return SparseBatch.from_keys(every, of_text, len(tf)), of_fields, lengths
 
 
 def _per_entry(batch: SparseBatch, lengths: NDArray[np.int64]) -> NDArray[np.int64]:
     """Repeat the length of each row for each of its entries."""
     return np.repeat(lengths, np.diff(batch.indptr))
-
-
-def _ids(keys: NDArray[np.uint64]) -> NDArray[np.uint32]:
-    """Extract the ids from keys (row << 32 | id)."""
-    return keys.astype(np.uint32)
 
 
 def _with_ids(tf: SparseBatch, terms: Sequence[str], ids: Mapping[str, int]) -> SparseBatch:

@@ -15,6 +15,7 @@ from rag_bm25.documents.checks import check_chunk
 from rag_bm25.errors import InputError, ParameterError
 from rag_bm25.ingestion.jsonl import read_json_lines
 from rag_bm25.ingestion.rows import join_title, row_id, row_parts
+from rag_bm25.weighting.fields import DEFAULT_FIELDS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -47,8 +48,8 @@ class BeirDataset:
     >>> dataset = BeirDataset({"d1": "grow on trees"}, {}, {}, {"d1": "Apples"})
     >>> dataset.corpus
     {'d1': 'Apples grow on trees'}
-    >>> dataset.documents({"title"})
-    ({'d1': 'grow on trees'}, {'title': {'d1': 'Apples'}})
+    >>> dataset.fields({"title"})
+    {'title': {'d1': 'Apples'}}
     """
 
     texts: dict[str, str]
@@ -62,19 +63,17 @@ class BeirDataset:
         """Document id -> title and text, separated by a space."""
         return _join_titles(self.texts, self.titles)
 
-    def documents(self, fields: Collection[str]) -> tuple[dict[str, str], dict[str, Mapping[str, str]]]:
-        """Return the texts, and those of fields apart from them.
+    def fields(self, names: Collection[str]) -> dict[str, Mapping[str, str]]:
+        """Return the texts of the fields of an index.
 
         Parameters
         ----------
-        fields : collection of str
-            Names of the fields of an index: none, or ``title``.
+        names : collection of str
+            Names of the fields; of the default ones, BEIR format has ``title``.
 
         Returns
         -------
-        texts : dict of str to str
-            Document id -> text, which begins with the title unless that is a field.
-        fields : dict of str to mapping of str to str
+        dict of str to mapping of str to str
             Name of each field -> document id -> its text.
 
         Raises
@@ -82,10 +81,10 @@ class BeirDataset:
         ParameterError
             There is a field with another name.
         """
-        others = [name for name in fields if name != "title"]
+        others = [name for name in names if name not in DEFAULT_FIELDS]
         if others and self.texts:
             raise ParameterError(f"a field must be 'title', the only one in BEIR format, got {others[0]!r}")
-        return (self.texts, {"title": self.titles}) if fields else (self.corpus, {})
+        return {"title": self.titles} if "title" in names else {}
 
 
 def load_beir(folder: Path, split: str = "test", *, corpus: bool = True) -> BeirDataset:

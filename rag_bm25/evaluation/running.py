@@ -287,7 +287,7 @@ def evaluate_each(
     results: dict[int, EvaluationResult] = {}
     chunks, queries = len(dataset.texts), len(dataset.queries)
     for added, places in enumerate(groups.values()):
-        texts, fields = dataset.documents(configs[places[0]].fields)
+        texts, fields = dataset.corpus, dataset.fields(configs[places[0]].fields)
         with open_index(configs[places[0]]) as index:
             before = _after(progress, added * chunks, len(groups) * chunks)
             seconds = add_corpus(index, texts, before, fields, embeddings)

@@ -68,8 +68,8 @@ class SearchOptions(TypedDict, total=False):
         Factors of the score that depend on the metadata. More candidates are looked at until no other chunk can be
         among the best, even with the largest factors.
     rerank : callable of (str, sequence of Hit) to sequence of float
-        Score the `candidates` best hits again, in place of their scores, such as with a cross-encoder; higher is
-        better.
+        Score the `candidates` best hits again, in place of their scores, such as with a cross-encoder or
+        :class:`~rag_bm25.Proximity`; higher is better.
     candidates : int
         Number of hits for `rerank`, `MMR` and ``Grouping(score="sum")``, in 1..16384; by default 100, or k if that is
         more.

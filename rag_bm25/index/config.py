@@ -13,8 +13,8 @@ from rag_bm25.documents.lengths import LengthUnit  # noqa: TC001 - the definitio
 from rag_bm25.errors import InputError
 from rag_bm25.store.rows import DenseField, DenseMetric, Dim
 from rag_bm25.weighting.document import K1, Delta, DocumentWeighting
-from rag_bm25.weighting.fields import B, ChunkSize, FieldWeight
-from rag_bm25.weighting.formulas import WeightingName  # noqa: TC001 - the definitions of options
+from rag_bm25.weighting.fields import DEFAULT_FIELDS, B, ChunkSize, Fields, FieldWeight
+from rag_bm25.weighting.formulas import WEIGHTINGS, WeightingName
 from rag_bm25.weighting.idf import IdfName  # noqa: TC001 - the definitions of options
 from rag_bm25.weighting.query import DEFAULT_WEIGHTING, K3, Epsilon, LatinWeight, QueryWeighting, Weight
 
@@ -36,9 +36,9 @@ class _Fields(dict[str, FieldWeight]):
 class IndexConfig:
     """Parameters of an index.
 
-    `idf`, `epsilon`, `k3` and the weights of kinds of terms, `bigram_weight`, `word_bigram_weight` and `latin_weight`,
-    weigh the query, and may differ each time the index is opened or searched. The stored vectors depend on everything
-    else, which is fixed when the index is created.
+    `idf`, `epsilon`, `k3` and the weights of kinds of terms, `bigram_weight`, `word_bigram_weight`, `latin_weight` and
+    `question_word_weight`, weigh the query, and may differ each time the index is opened or searched. The stored
+    vectors depend on everything else, which is fixed when the index is created.
 
     Parameters
     ----------
@@ -65,10 +65,11 @@ class IndexConfig:
         Name of the document weighting: one of :data:`rag_bm25.weighting.formulas.WEIGHTING_NAMES`.
     delta : float or None
         Parameter of the weightings that have a delta; None for their default.
-    fields : mapping of str to FieldWeight
+    fields : mapping of str to FieldWeight, or "default"
         Fields that count beside the text (BM25F), each named after the metadata key that has its text: a str or a list
         of str. The text itself has the weight 1, `b` and `chunk_size`; a chunk's length stays that of its text. The
-        config keeps a copy that cannot be changed.
+        config keeps a copy that cannot be changed. ``"default"`` stands for the fields of ``rag-bm25 ingest``, title
+        and headings, or for none if the weighting cannot combine fields.
     dense_dim : int or None
         Dimension of the dense vectors that chunks have beside the lexical ones, in 2..32768; None for none.
     dense_metric : {"COSINE", "IP"}
@@ -80,6 +81,8 @@ class IndexConfig:
     latin_weight : float
         Factor of words of letters and numbers in a query that has bigrams of Chinese characters, in (0, 1000]: with its
         bigrams a Chinese word counts about twice, and these have none.
+    question_word_weight : float
+        Weight of the question words of a query, in [0, 1000], see :class:`rag_bm25.AnalyzerConfig`; 0 leaves them out.
 
     Examples
     --------
@@ -103,17 +106,23 @@ class IndexConfig:
     analyzer: AnalyzerConfig | Callable[[str], list[str]] = field(default_factory=AnalyzerConfig)
     weighting: WeightingName = "bm25"
     delta: Delta | None = None
-    fields: Mapping[str, FieldWeight] = field(default_factory=dict, hash=False)
+    fields: Fields = field(default_factory=dict, hash=False)
     dense_dim: Dim | None = None
     dense_metric: DenseMetric = "COSINE"
     bigram_weight: Weight = DEFAULT_WEIGHTING.bigram_weight
     word_bigram_weight: Weight = DEFAULT_WEIGHTING.word_bigram_weight
     latin_weight: LatinWeight = DEFAULT_WEIGHTING.latin_weight
+    question_word_weight: Weight = DEFAULT_WEIGHTING.question_word_weight
 
     def __post_init__(self) -> None:
         check_fields(self)
-        object.__setattr__(self, "fields", _Fields(self.fields))  # the caller's may change
+        object.__setattr__(self, "fields", _Fields(self._own_fields()))  # the caller's may change
         self.document_weighting()  # its parameters may not suit each other
+
+    def _own_fields(self) -> Mapping[str, FieldWeight]:
+        if self.fields != "default":
+            return self.fields
+        return DEFAULT_FIELDS if WEIGHTINGS[self.weighting].combines_fields else {}
 
     def document_weighting(self) -> DocumentWeighting:
         """Return the parameters of the document side.
@@ -123,7 +132,7 @@ class IndexConfig:
         DocumentWeighting
             Weighting, k1, b, delta, chunk_size and fields.
         """
-        return DocumentWeighting(self.chunk_size, self.k1, self.b, self.weighting, self.delta, self.fields)
+        return DocumentWeighting(self.chunk_size, self.k1, self.b, self.weighting, self.delta, self._own_fields())
 
     def query_weighting(self) -> QueryWeighting:
         """Return the parameters of the query side.

@@ -297,6 +297,11 @@ class BM25Index:
         raise TypeError(msg)
 
     @property
+    def analyzer(self) -> TextAnalyzer:
+        """The analyzer of its chunks."""
+        return self._encoder.analyzer
+
+    @property
     def problems(self) -> list[str]:
         """Problems of the statistics that reading them has shown, one clause each; :meth:`repair` mends them."""
         return self._last_known.problems
@@ -1250,7 +1255,8 @@ class BM25Index:
         names = check_namespaces(namespace)
         statistics = self._live.current(names).statistics
         info = self._store.storage_info()
-        return compute_stats(self._store.name, self.config, statistics.of(names), statistics.filled, info)
+        counted, vocabulary = statistics.of(names), self._live.vocabulary
+        return compute_stats(self._store.name, self.config, counted, statistics.filled, vocabulary, info)
 
     def verify(self, *, vectors: bool = True, progress: Callable[[Progress], None] | None = None) -> VerifyReport:
         """Count all stored vectors again and compare the statistics with the result, and each vector with its text.

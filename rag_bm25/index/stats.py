@@ -5,14 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rag_bm25.weighting.calibration import effective_parameters
+from rag_bm25.vectors.terms import is_bigram, is_cjk, is_word_bigram, term_text
+from rag_bm25.weighting.calibration import MIN_CHUNKS, effective_parameters
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from rag_bm25.index.config import IndexConfig
     from rag_bm25.statistics.corpus import CorpusCounts
     from rag_bm25.store.storage import StorageInfo
+    from rag_bm25.vectors.terms import Vocabulary
+
+MIN_NAME = 3  # ideographs
 
 
 @dataclass(frozen=True)
@@ -33,7 +37,11 @@ class IndexStats:
         The same for bigrams; 0.0 where there are none.
     namespaces : list of str
         All namespaces of the index.
-    chunk_size, length_unit, weighting, k1, b
+    frequent_names : list of str
+        Terms as long as a name, two words or three ideographs, that more than half of the chunks have, the most
+        frequent first; none of fewer than 100 chunks. Most queries will have them, and ``idf="lucene"`` is better there
+        than ``epsilon``, which weighs them more than rarer words.
+    chunk_size, length_unit, weighting, idf, k1, b
         The parameters in use, see :class:`~rag_bm25.IndexConfig`.
     chunk_size_ratio : float
         chunk_size / mean_length; 1.0 for an empty index.
@@ -52,9 +60,11 @@ class IndexStats:
     average_idf: float
     average_bigram_idf: float
     namespaces: list[str]
+    frequent_names: list[str]
     chunk_size: float
     length_unit: str
     weighting: str
+    idf: str
     k1: float
     b: float
     chunk_size_ratio: float
@@ -68,9 +78,10 @@ def compute_stats(
     config: IndexConfig,
     statistics: CorpusCounts,
     namespaces: Sequence[str],
+    vocabulary: Callable[[], Vocabulary],
     storage: StorageInfo | None = None,
 ) -> IndexStats:
-    """Return the figures of some statistics; `namespaces` are all that exist."""
+    """Return the figures of some statistics; `namespaces` are all that exist, `vocabulary` reads their terms."""
     ratio = config.chunk_size / statistics.mean_length if statistics.mean_length else 1.0
     effective_k1, effective_b = effective_parameters(config.k1, config.b, ratio)
     return IndexStats(
@@ -82,9 +93,11 @@ def compute_stats(
         average_idf=statistics.idf_inputs.average_idf,
         average_bigram_idf=statistics.idf_inputs.average_bigram_idf,
         namespaces=list(namespaces),
+        frequent_names=_frequent_names(statistics, vocabulary),
         chunk_size=config.chunk_size,
         length_unit=config.length_unit,
         weighting=config.weighting,
+        idf=config.idf,
         k1=config.k1,
         b=config.b,
         chunk_size_ratio=ratio,
@@ -92,3 +105,38 @@ def compute_stats(
         effective_b=effective_b,
         storage=storage,
     )
+
+
+def _frequent_names(statistics: CorpusCounts, vocabulary: Callable[[], Vocabulary]) -> list[str]:
+    ids, df = statistics.more_frequent_than(statistics.num_chunks / 2)
+    terms = map(vocabulary().term, ids.tolist()) if len(ids) else ()
+    known = ((term, each) for term, each in zip(terms, df.tolist(), strict=True) if term is not None)
+    return frequent_names(known, statistics.num_chunks)
+
+
+def frequent_names(dfs: Iterable[tuple[str, int]], chunks: int) -> list[str]:
+    r"""Return the terms of more than half of the chunks that are as long as a name, two words or three ideographs.
+
+    Parameters
+    ----------
+    dfs : iterable of (str, int)
+        Terms, each with its document frequency.
+    chunks : int
+        N; fewer than 100 predict little.
+
+    Returns
+    -------
+    list of str
+        The most frequent first.
+
+    Examples
+    --------
+    >>> frequent_names([("招生", 900), ("\0acme robotics", 600), ("中国人民大学", 700)], 1_000)
+    ['中国人民大学', 'acme robotics']
+    """
+    names = ((-df, term_text(term)) for term, df in dfs if 2 * df > chunks >= MIN_CHUNKS and _is_name(term))
+    return [name for _, name in sorted(names)]
+
+
+def _is_name(term: str) -> bool:
+    return is_word_bigram(term) or (not is_bigram(term) and is_cjk(term) and len(term) >= MIN_NAME)

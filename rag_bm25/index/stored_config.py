@@ -35,7 +35,7 @@ def _document_side(config: IndexConfig) -> dict[str, Any]:
     return {
         **{name: getattr(config, name) for name in options_of(IndexConfig) if name not in _NOT_OF_ROWS},
         "delta": config.document_weighting().delta,
-        "fields": {name: asdict(weight) for name, weight in config.fields.items()},
+        "fields": {name: asdict(weight) for name, weight in config.document_weighting().fields.items()},
     }
 
 

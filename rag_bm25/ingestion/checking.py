@@ -16,6 +16,7 @@ from rag_bm25.ingestion.files import os_error_message
 from rag_bm25.ingestion.owners import SPOOLED_BYTES, Placed
 from rag_bm25.ingestion.reading import DEFAULT_OPTIONS, Piece, ReadOptions, read_file
 from rag_bm25.ingestion.rows import ROW_SUFFIXES, raise_error
+from rag_bm25.weighting.fields import DEFAULT_FIELDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -38,7 +39,7 @@ class RowChecker:
         self.owners = owners
         self.failed: dict[str, str] = {}  # source -> reason
         self.rejected: dict[str, int] = {}  # source -> number of rows
-        self._fields = list(fields)
+        self._fields = sorted(set(fields) - DEFAULT_FIELDS.keys())  # under these, rows may have something else
         self._reasons: dict[str, list[str]] = {}  # source -> of its first rejected rows
 
     @property
@@ -118,7 +119,7 @@ class FileChecker(RowChecker):
         reject = partial(self._reject_unread, file.source)
         refuse = reject if file.path.suffix.lower() in ROW_SUFFIXES else raise_error
         try:
-            for piece in read_file(file, self._split, self._fields, self._options, reject=reject):
+            for piece in read_file(file, self._split, self._options, reject=reject):
                 chunk = self._check_piece(piece, file.source if piece.id in ids else None, refuse)
                 if chunk is not None:
                     ids.add(piece.id)

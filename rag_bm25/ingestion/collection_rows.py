@@ -26,7 +26,7 @@ from rag_bm25.store.milvus.foreign import ExternalCollection
 from rag_bm25.store.rows import DenseMetric
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -317,11 +317,10 @@ class _RowReader:
     def id_of(self, row: Row) -> str:
         return row_id(row, self.fields, self.prefix.replace("{source}", self.source))
 
-    def chunk_of(self, row: Row, id_: str, config: IndexConfig) -> NewChunk:
+    def chunk_of(self, row: Row, id_: str, fields: Iterable[str], dense: DenseField | None) -> NewChunk:
         _, text = row_parts(row, self.fields)
         try:
-            chunk = check_chunk(text, id_, self._metadata(row), config.fields)
-            dense = config.dense_field()
+            chunk = check_chunk(text, id_, self._metadata(row), fields)
             if self.vectors is None or dense is None:
                 return chunk
             return replace(chunk, dense=self.vectors.check(row.row.get(self.vectors.field), dense))
@@ -387,7 +386,7 @@ class _RowsChecker(RowChecker):
         if id_ in self.ids:
             raise InputError(f"{row.where}: duplicate id {id_!r}, already given in {self._rows.source}")
         self.ids.add(id_)
-        return self._rows.chunk_of(row, id_, self._index.config)
+        return self._rows.chunk_of(row, id_, self._fields, self._index.config.dense_field())
 
     def _look_up(self, ids: Sequence[str]) -> Sequence[Chunk]:
         return [] if self._is_empty else self._index.get(ids, namespace=self._namespace)

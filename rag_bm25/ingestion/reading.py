@@ -33,7 +33,7 @@ from rag_bm25.ingestion.splitting import MAX_TITLE as MAX_STORED_TITLE
 from rag_bm25.ingestion.tables import read_csv, read_parquet
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
     from typing import BinaryIO
 
@@ -110,7 +110,6 @@ class Piece:
 def read_file(
     file: SourceFile,
     split: Splitter,
-    fields: Collection[str] = (),
     options: ReadOptions = DEFAULT_OPTIONS,
     *,
     reject: Reject = raise_error,
@@ -121,12 +120,9 @@ def read_file(
     ----------
     file : SourceFile
         A document; or rows of JSON lines, CSV or Parquet with ``_id`` or ``id``, ``text``, and optionally ``title`` and
-        ``metadata``. All other keys are metadata, too.
+        ``metadata``. All other keys are metadata, too. The text that is split begins with the title.
     split : Splitter
         As returned by :func:`splitter`.
-    fields : collection of str
-        Fields of the index. If ``title`` is one of them, the title of a row is in the metadata of its chunks only;
-        otherwise the text also begins with it.
     options : ReadOptions
         Encoding, names of fields, and bounds.
     reject : callable of InputError to None, optional
@@ -150,7 +146,7 @@ def read_file(
     if find_bad_character(file.source) is not None:
         raise InputError(f"{file.path}: its name, or that of a folder, is not UTF-8, and no id can be made of it")
     if file.path.suffix.lower() in ROW_SUFFIXES:
-        return _row_pieces(file, split, fields, options, reject)
+        return _row_pieces(file, split, options, reject)
     return _document_pieces(file, split, options)
 
 
@@ -218,7 +214,7 @@ def sample(
 def _read_leniently(file: SourceFile, split: Splitter, options: ReadOptions) -> Iterator[Piece]:
     """Yield the pieces of a file up to its first error."""
     with suppress(InputError, OSError):
-        yield from read_file(file, split, (), options, reject=lambda _error: None)
+        yield from read_file(file, split, options, reject=lambda _error: None)
 
 
 def _real_path(file: SourceFile) -> Path:
@@ -267,23 +263,15 @@ def _read_text(file: BinaryIO, encoding: str | None) -> tuple[str, str]:
 # Rows
 
 
-def _row_pieces(
-    file: SourceFile,
-    split: Splitter,
-    fields: Collection[str],
-    options: ReadOptions,
-    reject: Reject,
-) -> Iterator[Piece]:
+def _row_pieces(file: SourceFile, split: Splitter, options: ReadOptions, reject: Reject) -> Iterator[Piece]:
     with open_regular(file.path, _real_path(file)) as stream:
         for row in _read_rows(stream, file, options, reject):
-            yield from _valid_pieces(row, file.source, split, fields, options, reject)
+            yield from _valid_pieces(row, file.source, split, options, reject)
 
 
-def _valid_pieces(
-    row: Row, source: str, split: Splitter, fields: Collection[str], options: ReadOptions, reject: Reject
-) -> list[Piece]:
+def _valid_pieces(row: Row, source: str, split: Splitter, options: ReadOptions, reject: Reject) -> list[Piece]:
     try:
-        return list(_pieces_of_row(row, source, split, fields, options))
+        return list(_pieces_of_row(row, source, split, options))
     except InputError as error:
         reject(error)
         return []
@@ -298,14 +286,11 @@ def _read_rows(stream: BinaryIO, file: SourceFile, options: ReadOptions, reject:
     return read_json_lines(stream, options.encoding, reject)
 
 
-def _pieces_of_row(
-    row: Row, source: str, split: Splitter, fields: Collection[str], options: ReadOptions
-) -> Iterator[Piece]:
+def _pieces_of_row(row: Row, source: str, split: Splitter, options: ReadOptions) -> Iterator[Piece]:
     names = options.fields
     id_, (title, text) = row_id(row, names, options.id_prefix.replace("{source}", source)), row_parts(row, names)
     own = row_metadata(row, names)
-    is_field = "title" in fields and own.get("title") == title  # the metadata may have another title
-    whole = text if is_field else join_title(title, text)
+    whole = join_title(title, text)  # also where the title is a field: hits, rerankers and models read the text
     if split.length(whole) <= split.longest:
         yield Piece(id_, whole, {**_row_place(source, {"chunk": 0}, own), **own}, row.where, row.end)
         return

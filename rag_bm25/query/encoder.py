@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rag_bm25.analysis import TextAnalyzer
+    from rag_bm25.query.additions import ExpandedQuery
     from rag_bm25.query.query import QueryLike
     from rag_bm25.query.spelling import DfLookup
     from rag_bm25.query.terms import GroupWords
@@ -69,8 +70,19 @@ class QueryEncoder:
         """Collect the terms of a query, each once and without weights: its own, then those that are added."""
         expander = self.expander or Expander(self.analyzer)
         expanded = expander.expand(Query.of(query), self.df_lookup(statistics))
-        added = expanded.added_terms(self.weighting, partial(self._weight_of, statistics))
-        return [*expanded.own_terms(), *added], partial(expanded.groups, self.ids)
+        shares = expanded.shares(partial(self._own_weights, statistics))
+        added = expanded.added_terms(self.weighting, partial(self._weight_of, statistics, shares))
+        terms = [*expanded.own_terms(shares), *added]
+        return [*terms, *self._question_terms(expanded, terms, statistics)], partial(expanded.groups, self.ids)
+
+    def _question_terms(
+        self, expanded: ExpandedQuery, others: Sequence[QueryTerm], statistics: CorpusCounts
+    ) -> list[QueryTerm]:
+        """Return the terms of question words that are not among the others; none finds a chunk by itself."""
+        weight, terms = self.weighting.question_word_weight, [term.term for term in others]
+        if not weight or not expanded.questions or not self._look_up(terms, statistics)[1].any():
+            return []
+        return [term for term in expanded.question_terms(weight) if term.term not in terms]
 
     def weigh(
         self,
@@ -149,18 +161,23 @@ class QueryEncoder:
     def _ids_of(self, terms: Sequence[str]) -> NDArray[np.uint32]:
         return np.array([self.ids[term] for term in terms], np.uint32)
 
-    def _weight_of(self, statistics: CorpusCounts, keys: Iterable[str]) -> float:
+    def _own_weights(self, statistics: CorpusCounts, terms: Sequence[str]) -> list[float]:
+        weights: list[float] = self.word_weights(statistics.df(self._ids_of(terms)), statistics).tolist()
+        return weights
+
+    def _weight_of(self, statistics: CorpusCounts, shares: Mapping[str, float], keys: Iterable[str]) -> float:
         """Return how much distinct terms weigh together; unknown ones count as if one chunk had them."""
         if not statistics.num_chunks:
             return 0.0
         distinct = list(dict.fromkeys(keys))
         df = np.maximum(statistics.df(self._ids_of(distinct)), 1)
         once, are_bigrams = np.ones(len(distinct), np.int64), list(map(is_bigram, distinct))
-        return math.fsum(self.weighting.weights(once, df, statistics.idf_inputs, are_bigrams).tolist())
+        weights = self.weighting.weights(once, df, statistics.idf_inputs, are_bigrams).tolist()
+        return math.fsum(shares.get(term, 1.0) * weight for term, weight in zip(distinct, weights, strict=True))
 
     def _boost_kinds(self, wanted: Sequence[QueryTerm]) -> list[QueryTerm]:
         """Give each term the factors of its kind; leave out those with a factor of 0."""
-        kinds = [_kind_of(term) for term, _, _ in wanted]
+        kinds = [_kind_of(term, source) for term, _, source in wanted]
         boosts = self._kind_boosts[_CJK_BIGRAM in kinds]
         boosted: list[QueryTerm] = []
         for kind, term in zip(kinds, wanted, strict=True):
@@ -197,11 +214,11 @@ class _KindBoost:
         return self._plain if source is PLAIN_SOURCE else replace(source, factors=(*source.factors, *self._factors))
 
 
-def _kind_of(term: str) -> int:
+def _kind_of(term: str, source: TermSource) -> int:
     """Return the kind of a term, by which queries weigh it."""
     if is_bigram(term):
         return _WORD_BIGRAM if is_word_bigram(term) else _CJK_BIGRAM
-    return _CJK if is_cjk(term) else _LATIN
+    return _CJK if source.within_chinese or is_cjk(term) else _LATIN
 
 
 def _count_relevant(

@@ -52,7 +52,7 @@ class AskedTerms:
     ids: NDArray[np.uint32]
     df: NDArray[np.int64]
     own: NDArray[np.float64]  # weights in the query, before feedback and IDF
-    is_word: NDArray[np.bool_]
+    is_word: NDArray[np.bool_]  # question words aside
 
     @classmethod
     def of(cls, wanted: Sequence[QueryTerm], evidence: Evidence) -> AskedTerms:
@@ -60,7 +60,7 @@ class AskedTerms:
         boost = np.array([asked.source.boost for asked in wanted], np.float64)
         qtf = np.array([asked.qtf for asked in wanted], np.int64)
         own = boost * evidence.encoder.weighting.term_weights(qtf)
-        is_word = np.array([not is_bigram(asked.term) for asked in wanted], np.bool_)
+        is_word = np.array([not (is_bigram(asked.term) or asked.source.is_question) for asked in wanted], np.bool_)
         return cls(ids, evidence.statistics.df(ids), own, is_word)
 
 
@@ -96,7 +96,7 @@ class FeedbackTable:
             ids[known],
             df[known],
             evidence.idf(df[known]),
-            np.isin(ids[known], asked.ids),
+            np.isin(ids[known], asked.ids[asked.is_word]),
             evidence.statistics.num_chunks,
             len(chunks),
             row[entries],

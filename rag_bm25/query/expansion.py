@@ -19,7 +19,7 @@ from rag_bm25.query.synonyms import Synonyms
 from rag_bm25.vectors.terms import is_bigram
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from rag_bm25.analysis import TextAnalyzer
     from rag_bm25.query.lookup import TermLookup
@@ -50,8 +50,8 @@ class QueryExpansion:
         Whether a synonym of several words is searched for as a phrase: by the bigrams across its words, if the index
         has these for all of them. If not, each of its words counts by itself.
     numerals : bool
-        Whether the number of an article, chapter or other part of a law is also searched for in characters: 第四十七条
-        for 第47条.
+        Whether the number of an article, chapter or other part of a law is also searched for in its other spelling:
+        第四十七条 for 第47条, and the reverse.
 
     Examples
     --------
@@ -108,7 +108,7 @@ class Expander:
         return Speller(self.expansion.spelling, self.analyzer, self.lookup, dfs)
 
     def _add_text(self, part: QueryPart, expanded: ExpandedQuery, speller: Speller | None) -> None:
-        """Add the terms of a text, its synonyms, its near spellings and its numbers in characters."""
+        """Add the terms of a text, its synonyms, its near spellings and its numbers in other characters."""
         text = AnalysedText.of_query(self.analyzer, part.text)
         counts = Counter(text.terms)
         for match in self.synonyms.matches(text.words) if self.synonyms is not None else ():
@@ -116,11 +116,15 @@ class Expander:
             counts -= Counter(match.source.terms if match.replaced else ())
         for term, count in counts.items():
             expanded.own[term] += [part.boost] * count
+        compounds: Callable[[str], list[tuple[str, ...]]] | None = getattr(self.analyzer, "compounds", None)
+        expanded.compounds.extend(compounds(part.text) if compounds is not None else ())
+        for term in text.question_terms:
+            expanded.questions[term].append(part.boost)
         if speller is not None:
             words = list(filterfalse(is_bigram, counts))
             expanded.additions.update(_respellings(speller, part, words))
         if self.expansion.numerals:
-            expanded.additions.update(self._spelt_numbers(part, text.words))
+            expanded.additions.update(self._spelt_numbers(part, expanded.numerals))
 
     def _synonyms(self, match: SynonymMatch, words: Sequence[str], boost: float) -> Iterator[Addition]:
         """Yield the synonyms of a piece of a query."""
@@ -131,16 +135,16 @@ class Expander:
             phrase = substitute.analysed.phrase if self.expansion.synonym_phrases else ()
             yield Addition(substitute.analysed, frozenset(stands_for), reason, match.source.words, factors, phrase)
 
-    def _spelt_numbers(self, part: QueryPart, words: Sequence[str]) -> Iterator[Addition]:
-        """Yield the numbers of articles in characters, which weigh no more than their digits."""
+    def _spelt_numbers(self, part: QueryPart, numerals: set[str]) -> Iterator[Addition]:
+        """Yield the numbers of articles in their other spelling, which weighs no more than what is written."""
         for number in spell_numbers(part.text):
-            digits = AnalysedText.of_query(self.analyzer, number.digits).words
-            spelling = AnalysedText.of_query(self.analyzer, number.spelling)
-            if digits and spelling.words:
+            written, spelling, digits = (AnalysedText.of_query(self.analyzer, text) for text in number)
+            numerals.update(digits.words)
+            if written.words and spelling.words:
                 phrase = spelling.phrase if self.expansion.synonym_phrases else ()
-                reason = f"{number.written!r} in characters"
-                stands_for = frozenset(words).intersection(AnalysedText.of_query(self.analyzer, number.written).words)
-                yield Addition(spelling, stands_for, reason, digits, _boost(part.boost), phrase)
+                reason = f"{number.written!r} as {number.spelling!r}"
+                stands_for, boost = frozenset(written.words), _boost(part.boost)
+                yield Addition(spelling, stands_for, reason, written.words, boost, phrase, is_numeral=True)
 
     def _complete(self, part: QueryPart, dfs: DfLookup) -> list[Addition]:
         """Return the completions of a prefix as it is written or, if it has none, as it is analysed."""

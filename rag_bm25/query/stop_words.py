@@ -10,11 +10,16 @@ from rag_bm25.analysis import Analyzer
 if TYPE_CHECKING:
     from rag_bm25.analysis import TextAnalyzer
     from rag_bm25.query.query import Query
+    from rag_bm25.query.terms import QueryTerms
 
 
-def stop_words_in(analyzer: TextAnalyzer, query: Query) -> list[str]:
-    """Return the words that are dropped from a query; each of its parts is a text by itself."""
+def stop_words_in(analyzer: TextAnalyzer, query: Query, terms: QueryTerms | None = None) -> list[str]:
+    """Return the words that are dropped from a query; each of its parts is a text by itself.
+
+    They include the question words that are not among its weighted terms.
+    """
     if not isinstance(analyzer, Analyzer):
         return []
-    of_parts = (analyzer.stop_words_in(part.text) for part in query.parts)
+    counted = None if terms is None else terms.question_terms
+    of_parts = (analyzer.stop_words_in(part.text, counted) for part in query.parts)
     return list(dict.fromkeys(chain.from_iterable(of_parts)))

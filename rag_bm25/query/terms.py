@@ -55,6 +55,8 @@ class TermSource:
     factors: tuple[tuple[str, float], ...] = ()  # by name, all > 0
     feedback: FeedbackFactor | None = None
     of_phrase: bool = False  # whether bigrams stand for words, and so have the weight of words
+    within_chinese: bool = False  # whether it is a number within a Chinese word, and so has the weight of Chinese
+    is_question: bool = False  # whether it is of a question word
 
     @cached_property
     def boost(self) -> float:
@@ -134,6 +136,11 @@ class QueryTerms:
     def words(self) -> frozenset[str]:
         """The distinct words of the query, unknown ones included, bigrams and additions not."""
         return frozenset().union(*(group.stands_for for group in self.groups))
+
+    @property
+    def question_terms(self) -> frozenset[str]:
+        """The terms of question words, which count beside the others."""
+        return frozenset(term for term, source in zip(self.terms, self.sources, strict=True) if source.is_question)
 
     def words_had_by(self, chunk: SparseVector) -> frozenset[str]:
         """Return the words of the query that a chunk has, itself or by an addition that stands for them."""

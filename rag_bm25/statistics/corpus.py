@@ -147,6 +147,13 @@ class CorpusCounts:
         # A damaged log must not turn a search into an error of the engine: verify() is what reports it.
         return np.minimum(np.maximum(self._df.get(ids), 0), max(self.num_chunks, 0))  # np.clip takes four times as long
 
+    def more_frequent_than(self, df: float) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
+        """Return the terms with a larger df, if there are any: their ids and their df."""
+        if not any((histogram.dfs > df).any() for histogram in self.histograms):
+            return NO_IDS, NO_COUNTS
+        counts = self._df.nonzero()
+        return counts.ids[counts.df > df], counts.df[counts.df > df]
+
     def add(self, change: Contribution) -> None:
         """Add a contribution; its negative removes it."""
         before, was_bigram = self._df.get_marked(change.ids)

@@ -178,6 +178,9 @@ class MemoryStore:
         if not len(queries):
             return []
         rows = self._rows(arm.scope)
+        if arm.pks is not None:
+            wanted = set(arm.pks)
+            rows = [row for row in rows if row.pk in wanted]
         if not isinstance(queries, np.ndarray):
             postings = _Postings(rows, queries)
             return [_best(rows, *postings.scores(query), arm) for query in queries]
@@ -340,7 +343,7 @@ def _best(rows: list[ChunkRow], found: NDArray[np.int64], exact: NDArray[np.floa
         found, scores = found[scores >= last], scores[scores >= last]  # with all rows that share the last score
     ranked = [(-score, rows[at].id, rows[at].pk, at) for at, score in zip(found.tolist(), scores.tolist(), strict=True)]
     best = sorted(ranked)[:limit]
-    return [Match(_read(rows[at], contents=True, vectors=arm.vectors), -score) for score, _, _, at in best]
+    return [Match(_read(rows[at], contents=arm.pks is None, vectors=arm.vectors), -score) for score, _, _, at in best]
 
 
 def matches(where: Filter, metadata: dict[str, Any]) -> bool:

@@ -192,6 +192,8 @@ class SearchArm:
         The metric of the index for dense queries; always ``IP`` for sparse ones.
     vectors : bool
         Whether the rows have their sparse vectors.
+    pks : tuple of str, optional
+        Only these rows, whose contents are not read: their scores are wanted.
     """
 
     limit: int
@@ -199,3 +201,4 @@ class SearchArm:
     params: SearchParams | None = None
     metric: DenseMetric = "IP"
     vectors: bool = False
+    pks: tuple[str, ...] | None = None

@@ -32,6 +32,9 @@ NO_TERMS_ID = 0
 BIGRAM_MARK = "\0"
 """First character of a bigram in the vocabulary, and of no word: chunks must not contain NUL characters."""
 
+QUESTION_MARK = "\0\0"
+"""First characters of a question word among the tokens of a query; no term begins with them."""
+
 ERASED_MARK = "\1"
 """First character of what stands for an erased term, after the mark of a bigram; a digest follows."""
 

@@ -21,8 +21,12 @@ A chunk size that is too small costs much, and soon; one that is too large costs
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from rag_bm25.checks import parameter_error
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 __all__ = ["calibrate", "effective_parameters"]
 
@@ -34,6 +38,8 @@ PROPOSED_RATIO = 1.4
 
 MIN_CHUNKS = 100
 """Minimum number of chunks for a warning: the mean length of fewer predicts little."""
+
+MAX_NAMES = 3  # in a warning
 
 
 @dataclass(frozen=True)
@@ -136,6 +142,34 @@ def drift_warning(ratio: float, chunks: int, k1: float, b: float) -> str | None:
         return None
     effect = "long chunks rank too low" if ratio < minimum else "the length of chunks hardly counts"
     return f"the chunk size is {ratio:.2g} times the mean length: {effect}"
+
+
+def idf_warning(idf: str, names: Sequence[str]) -> str | None:
+    """Warn of the IDF ``epsilon`` where most queries have a name that most chunks have.
+
+    Parameters
+    ----------
+    idf : str
+        That of the index.
+    names : sequence of str
+        As :class:`rag_bm25.index.stats.IndexStats` has them.
+
+    Returns
+    -------
+    str or None
+        The problem; None without names, or with another IDF, which weighs them less than rarer words.
+
+    Examples
+    --------
+    >>> print(idf_warning("epsilon", ["中国人民大学"]))
+    most queries will have 中国人民大学, as more than half of the chunks do: with idf=lucene, rarer words weigh more
+    """
+    if idf != "epsilon" or not names:
+        return None
+    listed = ", ".join(names[:MAX_NAMES])
+    return (
+        f"most queries will have {listed}, as more than half of the chunks do: with idf=lucene, rarer words weigh more"
+    )
 
 
 def effective_parameters(k1: float, b: float, ratio: float) -> tuple[float, float]:

@@ -112,24 +112,30 @@ class DocumentWeighting:
         b = of.b if fixed is None else fixed
         return 1 - b + b * (np.asarray(length, np.float64) / of.chunk_size)
 
-    def weights(self, tf: ArrayLike, length: ArrayLike, k1: ArrayLike | None = None) -> NDArray[np.float64]:
-        """Weight of each term of chunks without fields.
+    def weights(
+        self, tf: ArrayLike, length: ArrayLike, k1: ArrayLike | None = None, of_fields: ArrayLike = 0.0
+    ) -> NDArray[np.float64]:
+        """Weight of each term of chunks.
 
         Parameters
         ----------
         tf : array_like of float
-            Term frequency in the chunk, > 0.
+            Term frequency in the text, > 0 unless a field has the term.
         length : array_like of float
-            Length of the chunk of each term, broadcast against `tf`.
+            Length of the text of each term, broadcast against `tf`.
         k1 : array_like of float, optional
             The k1 of each term, for forms with a k1 per term.
+        of_fields : array_like of float
+            Sum of the :meth:`frequencies` in the fields; 0 gives the bits of a chunk without fields.
 
         Returns
         -------
         ndarray of float64
             Within `bounds` and > 0, increasing in `tf`, decreasing in `length`.
         """
-        return self._values(tf, self.norm(length), k1)
+        norm, added = self.norm(length), np.asarray(of_fields, np.float64)
+        norm = np.where(added > 0, np.maximum(norm, SMALLEST_NORM), norm)
+        return self._values(np.asarray(tf, np.float64) + norm * added, norm, k1)
 
     def frequencies(self, tf: ArrayLike, length: ArrayLike, field: str | None = None) -> NDArray[np.float64]:
         r"""Weighted and normalised frequencies within one field: :math:`w \cdot tf / norm`.
@@ -148,7 +154,7 @@ class DocumentWeighting:
         return weight * np.asarray(tf, np.float64) / np.maximum(self.norm(length, field), SMALLEST_NORM)
 
     def combined_weights(self, frequency: ArrayLike, k1: ArrayLike | None = None) -> NDArray[np.float64]:
-        """Weight of each term of chunks with fields: the sum over the fields is saturated once.
+        """Weight of each term by its frequency in text and fields: their sum is saturated once.
 
         Parameters
         ----------
@@ -160,7 +166,7 @@ class DocumentWeighting:
         Returns
         -------
         ndarray of float64
-            Within `bounds` and > 0, increasing in `frequency`. Equal to :meth:`weights` without fields.
+            Within `bounds` and > 0, increasing in `frequency`. Equal to :meth:`weights`, but for rounding.
         """
         return self._values(frequency, 1.0, k1)
 

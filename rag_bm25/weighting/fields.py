@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from types import MappingProxyType
+from typing import Annotated, Any, Literal, TypeAlias
 
 from rag_bm25.definitions import FINITE, Between, check_fields
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 MAX_WEIGHT = 1_000.0
 
@@ -46,6 +45,15 @@ class FieldWeight:
 
     def __post_init__(self) -> None:
         check_fields(self)
+
+
+# Constants, not means of the data: a vector depends on its chunk alone, not on the chunks that came first.
+DEFAULT_FIELDS = MappingProxyType(
+    {"title": FieldWeight(chunk_size=120, weight=1.5), "headings": FieldWeight(chunk_size=60)}
+)
+"""The fields that are called ``"default"``, for the metadata of files and rows."""
+
+Fields: TypeAlias = Literal["default"] | Mapping[str, FieldWeight]
 
 
 def field_text(metadata: Mapping[str, Any], name: str) -> str:

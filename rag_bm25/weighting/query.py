@@ -43,6 +43,8 @@ class QueryWeighting:
         Weight of pairs of words, in 0..1000.
     latin_weight : float
         Factor of letters and numbers beside Chinese, in (0, 1000].
+    question_word_weight : float
+        Weight of question words beside others, in 0..1000.
 
     Raises
     ------
@@ -63,6 +65,7 @@ class QueryWeighting:
     bigram_weight: Weight = UNSET
     word_bigram_weight: Weight = UNSET
     latin_weight: LatinWeight = UNSET
+    question_word_weight: Weight = UNSET
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -125,5 +128,5 @@ class QueryWeighting:
         return self.term_weights(qtf) * idf(self.idf, df, corpus, self.epsilon, is_bigram)
 
 
-DEFAULT_WEIGHTING = QueryWeighting("epsilon", 0.25, None, 0.5, 0.15, 2.0)
+DEFAULT_WEIGHTING = QueryWeighting("epsilon", 0.25, None, 0.5, 0.15, 2.0, 0.3)
 """The weighting of an index whose config names no other."""

@@ -20,15 +20,18 @@ DEFAULT = "**the default**"
 
 
 def _config(analyzer: dict[str, Any] | None = None, **settings: Any) -> IndexConfig:
-    return IndexConfig(1, analyzer=AnalyzerConfig(**(analyzer or {})), **settings)
+    return IndexConfig(1, analyzer=AnalyzerConfig(**(analyzer or {})), **{"fields": "default", **settings})
 
 
 CHOICES: dict[str, IndexConfig] = {
     DEFAULT: _config(),
+    "`fields=none`": _config(fields={}),
     "`idf=lucene`": _config(idf="lucene"),
     "`length_unit=characters`": _config(length_unit="characters"),
     "`length_unit=terms`": _config(length_unit="terms"),
-    "`query_stop_words=()`": _config({"query_stop_words": ()}),
+    "`question_words=()`": _config({"question_words": ()}),
+    "`question_word_weight=0`": _config(question_word_weight=0.0),
+    "`question_word_weight=0.15`": _config(question_word_weight=0.15),
     "`query_stop_structures=false`": _config({"query_stop_structures": False}),
     "`query_segmentation=search`": _config({"query_segmentation": "search"}),
     "`word_bigram_weight=0`": _config(word_bigram_weight=0.0),

@@ -42,9 +42,9 @@ def test_evaluate_json(beir: Path) -> None:
 def test_evaluate_takes_titles_as_a_field(beir: Path) -> None:
     result = run_json("evaluate", beir, "--field", "title:6:2.0")
     assert result["config"]["fields"] == {"title": {"chunk_size": 6, "weight": 2, "b": 0.75}}
-    assert (result["ndcg@10"], result["chunk_size"]) == (0.5, 8.0)
+    assert (result["ndcg@10"], result["chunk_size"]) == (0.5, 12.0)
     lines = run("evaluate", beir, "--field", "title:6:2.0").stdout.splitlines()
-    assert lines[0].endswith(", chunk size 8.0 estimated characters, fields title:6:2:0.75")
+    assert lines[0].endswith(", chunk size 12.0 estimated characters, fields title:6:2:0.75")
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,9 @@ def test_evaluate_says_which_field_there_is(beir: Path, databases: Databases, ar
 
 def test_evaluate_for_people(beir: Path) -> None:
     lines = run("evaluate", beir).stdout.splitlines()
-    assert lines[0] == "set: bm25, idf epsilon, k1 1.5, b 0.75, chunk size 12.0 estimated characters"
+    used = "set: bm25, idf epsilon, k1 1.5, b 0.75, chunk size 12.0 estimated characters"
+    assert lines[0] == f"{used}, fields title:120:1.5:0.75+headings:60:1.0:0.75"
+    assert run("evaluate", beir, "--field", "none").stdout.splitlines()[0] == used
     assert lines[1].split() == ["nDCG@10", "0.5000"]
 
 

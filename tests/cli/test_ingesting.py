@@ -192,6 +192,36 @@ def test_a_new_index_has_the_given_settings(docs: Path) -> None:
     assert_fails(refused, "given {'title': {'chunk_size': 30, 'weight': 1.0, 'b': 0.75}}")
 
 
+MANUAL = "# Zeppelin handbook\n\n## Refuelling\n\n{0}\n\n## Anchoring\n\n{0}\n".format("It takes an hour or two. " * 15)
+
+
+def test_titles_and_headings_count(docs: Path) -> None:
+    (docs / "manual.md").write_text(MANUAL)
+    for collection, field in (("new", "default"), ("again", None), ("plain", "none")):
+        given = ("--field", field) if field else ()
+        assert run("ingest", docs, "--collection", collection, *given).exit_code == 0
+    assert run_json("search", "zeppelin anchoring", "--collection", "new") == (
+        found := run_json("search", "zeppelin anchoring", "--collection", "again")
+    )
+    assert [hit["metadata"]["headings"][1] for hit in found] == ["Anchoring", "Refuelling"]
+    assert len(run_json("search", "zeppelin", "--collection", "new")) == 2
+    assert len(run_json("search", "zeppelin", "--collection", "plain")) == 1
+
+
+def test_an_index_keeps_the_fields_that_it_was_made_with(docs: Path) -> None:
+    assert run("ingest", docs, "--collection", "plain", "--field", "none").exit_code == 0
+    (docs / "manual.md").write_text(MANUAL)
+    assert run_json("ingest", docs, "--collection", "plain")["unchanged"] == 3
+    assert len(run_json("search", "zeppelin", "--collection", "plain")) == 1
+    assert run("reindex", "--to-collection", "new", "--collection", "plain", "--field", "default").exit_code == 0
+    assert len(run_json("search", "zeppelin", "--collection", "new")) == 2
+
+
+def test_a_weighting_that_cannot_combine_fields_has_none(docs: Path) -> None:
+    assert run("ingest", docs, "--collection", "new", "--set", "weighting=sqrt-normalised").exit_code == 0
+    assert run("ingest", docs, "--collection", "new", "--field", "none").exit_code == 0
+
+
 def test_options_of_reading_and_naming_are_given(docs: Path, tmp_path: Path) -> None:
     (tmp_path / "rows.csv").write_text("key;body\nk1;palms\nk2\n")
     given = ("rows.csv", "--text-field", "body", "--id-field", "key", "--id-prefix", "{source}#")

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.usefixtures("databases")
 
 
 def test_stats_warn_where_the_chunk_size_has_drifted(tmp_path: Path) -> None:
-    rows = "".join(json.dumps({"id": f"r{n}", "text": "sparse rows of one length"}) + "\n" for n in range(100))
+    rows = "".join(json.dumps({"id": f"r{n}", "text": "sparse, rows, of, one, length"}) + "\n" for n in range(100))
     (tmp_path / "rows.jsonl").write_text(rows)
     run("ingest", "rows.jsonl", "--chunk-size", 35, "--collection", "healthy")
     run("ingest", "rows.jsonl", "--chunk-size", 500, "--collection", "drifted")
@@ -33,6 +33,25 @@ def test_stats_warn_where_the_chunk_size_has_drifted(tmp_path: Path) -> None:
     )
     assert run("stats", "--collection", "healthy").stderr == ""
     assert run_json("stats", "--collection", "healthy")["drift_warning"] is None
+
+
+@pytest.mark.parametrize("name", ["中国人民大学", "Acme Robotics"])
+def test_stats_and_calibrate_warn_where_most_queries_will_have_a_name(tmp_path: Path, name: str) -> None:
+    (tmp_path / "files").mkdir()
+    for number in range(100):
+        (tmp_path / "files" / f"{number}.txt").write_text(f"{name * (number % 3 > 0)}: 招生 {number}")
+    run("ingest", "files")
+    shown = {"中国人民大学": "中国人民大学", "Acme Robotics": "acm robot"}[name]
+    warning = (
+        f"most queries will have {shown}, as more than half of the chunks do: with idf=lucene, rarer words weigh more"
+    )
+    for command in (["stats"], ["calibrate"], ["calibrate", "files"]):
+        warned = run(*command, "--json")
+        assert warning in warned.stderr
+        assert json.loads(warned.stdout)["idf_warning"] == warning
+    assert json.loads(run("stats", "--json").stdout)["frequent_names"] == [shown]
+    run("ingest", "files", "--collection", "lucene", "--set", "idf=lucene")
+    assert json.loads(run("stats", "--collection", "lucene", "--json").stdout)["idf_warning"] is None
 
 
 def test_stats_of_a_namespace(docs: Path) -> None:

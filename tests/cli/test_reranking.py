@@ -95,6 +95,15 @@ def test_functions_and_cross_encoders_rerank(rows: Path, name: str) -> None:
     assert found("--rerank", f"my_reranker:{name}")[0] == ("long", scores.get(name, 56.0))
 
 
+@pytest.mark.usefixtures("rows")
+def test_proximity_needs_no_module() -> None:
+    reranked = dict(found("--rerank", "proximity"))
+    assert all(reranked[id_] > score for id_, score in found())
+    explained = run("explain", "notice period", "short", "--rerank", "proximity").stdout
+    assert f"reranked: {reranked['short']:.4f} by proximity, in place of the score of the search" in explained
+    assert run("why", "notice period", "long", "--rerank", "proximity").stdout.startswith("'long' is found")
+
+
 def test_hybrid_searches_rerank(rows: Path) -> None:
     embedding = ("--embedding", "my_reranker:Embeddings", "--collection", "hybrid")
     assert run("ingest", rows, "--chunk-size", 80, *embedding).exit_code == 0

@@ -115,8 +115,53 @@ def test_scores_of_both_arms_are_those_of_each_search(index: BM25Index) -> None:
     lexical = {hit.id: hit.score for hit in index.search("fig plum")}
     dense = {hit.id: hit.score for hit in index.search_dense(QUERY)}
     for hit in index.search_hybrid("fig plum", QUERY, arm_scores=True):
+        assert hit.sparse_score == lexical.get(hit.id, 0.0)
+        assert hit.dense_score == dense[hit.id]
+    for hit in index.search_hybrid("fig plum", QUERY, arm_scores=True, fusion=RRF()):
         assert hit.sparse_score == lexical.get(hit.id)
-        assert hit.dense_score == dense.get(hit.id)
+
+
+@pytest.mark.parametrize("limits", [{"sparse_k": 1, "dense_k": 1}, {"sparse_k": 2, "dense_k": 1}, {"dense_k": 2}])
+@pytest.mark.parametrize("normalization", ["min-max", "bound"])
+def test_what_one_arm_has_not_found_has_its_exact_score(
+    index: BM25Index, limits: dict[str, int], normalization: Any
+) -> None:
+    lexical = {hit.id: hit.score for hit in index.search("apple cherry")}
+    dense = {hit.id: hit.score for hit in index.search_dense(QUERY)}
+    fusion = Weighted(0.6, 0.4, normalization=normalization)
+    hits = index.search_hybrid("apple cherry", QUERY, fusion=fusion, arm_scores=True, **limits)  # type: ignore[arg-type]
+    scores = {hit.id: (lexical.get(hit.id, 0.0), dense[hit.id]) for hit in hits}
+    assert {hit.id: (hit.sparse_score, hit.dense_score) for hit in hits} == {
+        id_: pytest.approx(both, rel=1e-6) for id_, both in scores.items()
+    }
+
+
+def test_an_arm_gives_nothing_to_what_its_own_filter_leaves_out(index: BM25Index) -> None:
+    asked: Any = {"sparse_filter": {"n": {"$lte": 1}}, "dense_filter": {"n": {"$gte": 1}}, "arm_scores": True}
+    hits = {hit.id: hit for hit in index.search_hybrid("apple", QUERY, **asked)}
+    assert [hits["d"].sparse_score, hits["a"].dense_score] == [0.0, None]
+    for id_, hit in hits.items():
+        assert index.explain_hybrid("apple", QUERY, id_, **asked).value == pytest.approx(hit.score, rel=1e-9)
+
+
+def test_a_chunk_with_a_word_is_above_one_with_none(index: BM25Index) -> None:
+    hits = index.search_hybrid("apple", QUERY, fusion=Weighted(1, 0))
+    assert [hit.id for hit in hits[:3]] == [hit.id for hit in index.search("apple")]
+    assert hits[2].score > hits[3].score == 0
+
+
+@pytest.mark.parametrize("fusion", [RRF(), Weighted(), Weighted(normalization="bound")], ids=str)
+def test_the_first_hits_do_not_depend_on_k(new_index: Callable[[IndexConfig], BM25Index], fusion: Any) -> None:
+    index, drawn = new_index(CONFIG), np.random.default_rng(3)
+    texts = [" ".join(drawn.choice(["apple", "fig", "plum", "kiwi", "lime"], 3)) for _ in range(700)]
+    index.add(texts, ids=[f"{n:03}" for n in range(700)], embeddings=drawn.normal(size=(700, DIM)))
+    most = index.search_hybrid("fig plum", QUERY, 500, fusion=fusion)
+    assert len(most) == 500
+    for k in (1, 10, 99, 101, 150, 250, 400):
+        assert index.search_hybrid("fig plum", QUERY, k, fusion=fusion) == most[:k]
+    for at in (0, 99, 120, 250, 499):
+        tree = index.explain_hybrid("fig plum", QUERY, most[at].id, 500, fusion=fusion)
+        assert tree.value == pytest.approx(most[at].score, rel=1e-9)
 
 
 def scaled(scores: dict[str, float]) -> dict[str, float]:
@@ -187,9 +232,9 @@ def test_scores_that_differ_by_rounding_are_the_same(index: BM25Index) -> None:
 
 
 def test_by_default_scores_are_scaled_and_added(index: BM25Index) -> None:
-    lexical = scaled({hit.id: hit.score for hit in index.search("apple cherry")})
+    lexical = scaled({**dict.fromkeys(TEXTS, 0.0), **{hit.id: hit.score for hit in index.search("apple cherry")}})
     dense = scaled({hit.id: hit.score for hit in index.search_dense(QUERY)})
-    expected = {id_: 0.5 * lexical.get(id_, 0) + 0.5 * dense[id_] for id_ in TEXTS}
+    expected = {id_: 0.5 * lexical[id_] + 0.5 * dense[id_] for id_ in TEXTS}
     hits = index.search_hybrid("apple cherry", QUERY)
     assert [hit.id for hit in hits] == ranking(expected)
     assert [hit.score for hit in hits] == pytest.approx([expected[hit.id] for hit in hits], rel=1e-5)
@@ -231,7 +276,7 @@ def test_the_explanation_shows_rank_range_and_weight(index: BM25Index) -> None:
     weight, normalized = sparse.details
     assert (weight.value, dense.details[0].value) == (0.6, 0.4)
     score, low, high = (part.value for part in normalized.details)
-    assert (low, high) == (lexical[-1].score, lexical[0].score)
+    assert (low, high) == (0, lexical[0].score)  # two candidates have no word of the query
     assert normalized.value == pytest.approx((score - low) / (high - low), rel=1e-5)
     assert "score of chunk 'd' for the query 'apple cherry', sum of:" in str(normalized)
     by_bound = str(index.explain_hybrid("apple cherry", QUERY, "d", fusion=Weighted(normalization="bound")))
@@ -242,7 +287,8 @@ def test_the_explanation_says_why_a_chunk_is_not_found(index: BM25Index) -> None
     tree = index.explain_hybrid("fig", QUERY, "e", 1, dense_k=2)
     assert (tree.value, [arm.value for arm in tree.details]) == (0.0, [0.0, 0.0])
     assert "not found, since it is among the candidates of neither arm" in str(tree)
-    assert "sparse: not among its 2 candidates" in str(tree)
+    assert "sparse: not among its 4 candidates" in str(tree)
+    assert "sparse: not among its 2 candidates" in str(index.explain_hybrid("fig", QUERY, "e", fusion=RRF()))
     with pytest.raises(ChunkNotFoundError, match="no chunk 'z'"):
         index.explain_hybrid("fig", QUERY, "z")
     with pytest.raises(InputError, match="chunk_namespace must be one of the namespaces that were searched"):

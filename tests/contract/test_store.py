@@ -261,6 +261,16 @@ class TestSearch:
             [Match(chunk(1, metadata={"a": [1]}, namespace="n", vector=EMPTY), 1.0)]
         ]
 
+    def test_some_rows_are_scored_as_among_all(self, store: Store, corpus: list[ChunkRow]) -> None:
+        (every,) = store.search([corpus[0].vector], SearchArm(200))
+        some = tuple(sorted(match.row.pk for match in every[::3]))
+        (found,) = store.search([corpus[0].vector], SearchArm(len(some), pks=(*some, "0" * 40 + "b")))
+        assert [(match.row.pk, match.score) for match in found] == [(one.row.pk, one.score) for one in every[::3]]
+        assert {match.row.text for match in found} == {""}
+        arm = SearchArm(200, Scope(namespaces=("odd",)), pks=some)
+        (found,) = store.search([corpus[0].vector], arm)
+        assert [match.row.pk for match in found] == [one.row.pk for one in every[::3] if one.row.namespace == "odd"]
+
     def test_rows_without_a_shared_dimension_are_never_returned(self, store: Store) -> None:
         store.insert_chunks([chunk(n, vector=SparseVector.from_dict({n + 10: 1.0})) for n in range(50)])
         found = store.search([SparseVector.from_dict({12: 1.0, 9999: 1.0})], SearchArm(50))

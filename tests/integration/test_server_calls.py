@@ -320,6 +320,30 @@ def test_the_level_is_that_of_searches_and_all_else_is_strong(
     assert times == {GUARANTEES.get(level, proxy.last_stamp(index._store._chunks.name))}
 
 
+@pytest.mark.parametrize(
+    ("query", "texts", "searches"),
+    [
+        ("apple", 300, 4),  # what one arm has found alone, the other is asked for in one call
+        ("fig", 300, 2),  # there is no other chunk with a word of the query, and all of these are among the first
+        ("kiwi", 300, 1),
+        ("apple", 50, 2),
+    ],
+)
+def test_a_hybrid_search_asks_each_arm_at_most_twice(
+    query: str, texts: int, searches: int, proxied: Proxied, opened: Callable[..., BM25Index]
+) -> None:
+    proxy = proxied()
+    index = opened(proxy.uri)
+    angles = np.linspace(0, 3, texts)
+    words = ["fig" if at < 3 else f"apple {'pie ' * (at % 3)}" if at % 2 else "plum" for at in range(texts)]
+    index.add(words, embeddings=np.stack([np.cos(angles), np.sin(angles)], 1))
+    index.search_hybrid(query, [1.0, 0.5])
+    proxy.calls.clear()
+    hits = index.search_hybrid(query, [1.0, 0.001])
+    assert hits
+    assert [name for name, _ in proxy.calls] == ["Search"] * searches
+
+
 def test_all_threads_share_one_connection(proxied: Proxied, opened: Callable[..., BM25Index]) -> None:
     proxy = proxied()
     index = opened(proxy.uri)

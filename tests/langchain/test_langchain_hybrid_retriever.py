@@ -122,14 +122,14 @@ class TestScores:
         for found in ways(retriever, "fade bead", fusion=fusion, dense_k=4, **keys):
             assert len(found) == 4
             for document in found:
-                assert document.metadata["bm25"] == lexical.get(document.id)
+                assert document.metadata["bm25"] == lexical.get(document.id, None if isinstance(fusion, RRF) else 0.0)
                 assert document.metadata["cosine"] == dense[document.id]
 
     def test_of_an_arm_that_did_not_find_a_document_are_none(self, retriever: MilvusHybridRetriever) -> None:
         (found,) = retriever.invoke("fade", sparse_filter={"page": 1}, dense_filter={"page": 1}, dense_score_key="x")
         assert found.metadata == {**DOCUMENTS[0].metadata, "x": pytest.approx(1.0, abs=0.5)}
         other = retriever.invoke(
-            "fade", sparse_k=1, dense_filter={"page": 5}, dense_score_key="x", sparse_score_key="y"
+            "fade", fusion=RRF(), sparse_k=1, dense_filter={"page": 5}, dense_score_key="x", sparse_score_key="y"
         )
         assert {
             document.id: (document.metadata["x"] is None, document.metadata["y"] is None) for document in other

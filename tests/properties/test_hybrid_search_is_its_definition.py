@@ -1,7 +1,7 @@
 """Property: a hybrid search finds each chunk once, and is the fusion that loops over the stored rows give.
 
 Many chunks tie in either arm, and one update may be unfinished, so that the old and the new row of some chunks are both
-stored. Whether the scores of the arms are asked for changes nothing.
+stored. Whether the scores of the arms are asked for changes nothing, and neither does k: with more hits, others follow.
 """
 
 from __future__ import annotations
@@ -17,9 +17,12 @@ from support.memory_store import MemoryStore
 from support.reference import split
 
 from rag_bm25 import RRF, BM25Index, IndexConfig, StoreError, Weighted
+from rag_bm25.index.searching import hybrid
 from rag_bm25.store.rows import Scope, SearchArm
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from rag_bm25.store.rows import ChunkRow, Match
 
 CONFIG = IndexConfig(chunk_size=4, analyzer=split, idf="lucene", dense_dim=2)
@@ -30,7 +33,9 @@ texts = st.sampled_from(["apple", "apple fig", "fig fig", "plum"])
 vectors = st.sampled_from([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [-1.0, 0.5]])
 changes = st.dictionaries(st.sampled_from("abcdefgh"), st.tuples(texts, vectors), min_size=1)
 fusions = st.sampled_from([RRF(), RRF(k=1), Weighted(), Weighted(0.7, 0.3), Weighted(1, 2, normalization="bound")])
-limits = st.fixed_dictionaries({"k": st.integers(1, 20), "sparse_k": st.integers(1, 9), "dense_k": st.integers(1, 9)})
+FIRST = 2  # candidates of an arm that are fused first, in place of a hundred
+counts = st.none() | st.integers(1, 9)
+limits = st.fixed_dictionaries({"k": st.integers(1, 20), "sparse_k": counts, "dense_k": counts})
 
 
 def write(index: BM25Index, namespace: str, change: Change) -> None:
@@ -85,32 +90,77 @@ def by_rank(arm: list[Match], k: float) -> dict[str, float]:
     return {match.row.pk: 1 / (k + rank) for rank, match in enumerate(arm, 1)}
 
 
-def by_score(arm: list[Match], fusion: Weighted, weight: float, bound: float) -> dict[str, float]:
-    scores = [match.score for match in arm]
+def by_score(arm: dict[str, float], fusion: Weighted, weight: float, bound: float) -> dict[str, float]:
+    scores = list(arm.values())
     if fusion.normalization == "bound":
-        return {match.row.pk: weight * (match.score / bound) for match in arm}
+        return {pk: weight * (score / bound) for pk, score in arm.items()}
     shares = {}
-    for match in arm:
+    for pk, score in arm.items():
         same = max(scores) - min(scores) < 1e-7
-        shares[match.row.pk] = weight * (1.0 if same else (match.score - min(scores)) / (max(scores) - min(scores)))
+        shares[pk] = weight * (1.0 if same else (score - min(scores)) / (max(scores) - min(scores)))
     return shares
 
 
-def fused(brought: Arms, fusion: RRF | Weighted, bound: float, k: int) -> list[tuple[str, str, str, float]]:
+def scored(brought: Arms, everything: Arms, at: int) -> dict[str, float]:
+    """The scores of an arm for all candidates; 0 where there is no word of the query."""
+    if not brought[at]:
+        return {}
+    exact = {match.row.pk: match.score for match in everything[at]}
+    return {match.row.pk: exact.get(match.row.pk, 0.0) for arm in brought for match in arm}
+
+
+def shares_of(brought: Arms, everything: Arms | None, fusion: RRF | Weighted, bound: float) -> list[dict[str, float]]:
+    """What each arm gives, with exact scores of what it has not brought if everything is given."""
     if isinstance(fusion, RRF):
-        shares = [by_rank(arm, fusion.k) for arm in brought]
-    else:
-        weights = (fusion.sparse, bound), (fusion.dense, 1.0)
-        shares = [by_score(arm, fusion, *weight) for arm, weight in zip(brought, weights, strict=True)]
-    hits = []
-    for row in {match.row.pk: match.row for arm in brought for match in arm}.values():
-        score = sum(share[row.pk] for share in shares if row.pk in share)
-        hits.append((row.id, row.namespace, row.text, score))
-    return sorted(hits, key=lambda hit: (-hit[3], hit[0], hit[1]))[:k]
+        return [by_rank(arm, fusion.k) for arm in brought]
+    arms = [
+        {match.row.pk: match.score for match in arm} if everything is None else scored(brought, everything, at)
+        for at, arm in enumerate(brought)
+    ]
+    weights = (fusion.sparse, bound), (fusion.dense, 1.0)
+    return [by_score(arm, fusion, *weight) for arm, weight in zip(arms, weights, strict=True)]
+
+
+def fused(
+    brought: Arms, everything: Arms, first: list[int], fusion: RRF | Weighted, bound: float
+) -> list[tuple[str, str, str, float]]:
+    """The first candidates of each arm, and below them those that twice as many bring, and so on."""
+    rows = {match.row.pk: match.row for arm in brought for match in arm}
+    scores: dict[str, float] = {}
+    sizes = list(first)
+    while True:
+        cut = [arm[:size] for arm, size in zip(brought, sizes, strict=True)]
+        shares = shares_of(cut, None if scores else everything, fusion, bound)
+        found = {match.row.pk for arm in cut for match in arm} - scores.keys()
+        new = {pk: sum(share[pk] for share in shares if pk in share) for pk in found}
+        if scores and new:
+            lowest = min(scores.values())
+            shift = max(0.0, max(new.values()) - lowest)
+            new = {pk: min(score - shift, np.nextafter(lowest, -np.inf)) for pk, score in new.items()}
+        scores |= new
+        if all(len(arm) <= size for arm, size in zip(brought, sizes, strict=True)):
+            break
+        sizes = [2 * size for size in sizes]
+    hits = [(rows[pk].id, rows[pk].namespace, rows[pk].text, float(score)) for pk, score in scores.items()]
+    return sorted(hits, key=lambda hit: (-hit[3], hit[0], hit[1]))
 
 
 def ranked(found: list[Match]) -> list[Match]:
     return sorted(found, key=lambda match: (-match.score, match.row.id, match.row.pk))
+
+
+def depth(limit: int | None, k: int) -> int:
+    size = FIRST
+    while size < k:
+        size *= 2
+    return limit or size
+
+
+@pytest.fixture(autouse=True, scope="module")
+def few_candidates() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(hybrid, "CANDIDATES", FIRST)
+        yield
 
 
 @given(
@@ -130,29 +180,36 @@ def test_hybrid_search_is_its_definition(
     query: str,
     embedding: list[float],
     fusion: RRF | Weighted,
-    limits: dict[str, int],
+    limits: dict[str, Any],
     namespaces: list[str] | None,
 ) -> None:
     index = stored(first, second, unfinished)
     asked: dict[str, Any] = {**limits, "fusion": fusion, "namespace": namespaces, "statistics": "all"}
+    k, tops = limits["k"], [limits["sparse_k"], limits["dense_k"]]
     hits = index.search_hybrid(query, embedding, **asked)
     (weights,) = index.encode_queries([query], statistics="all", namespace=namespaces)
     scope = Scope(namespaces=None if namespaces is None else tuple(namespaces))
     sparse = index._store.search([weights], SearchArm(1000, scope))[0] if len(weights) else []
     (dense,) = index._store.search(np.array([embedding], np.float32), SearchArm(1000, scope, metric="COSINE"))
-    brought = candidates([ranked(sparse), ranked(dense)], [limits["sparse_k"], limits["dense_k"]], namespaces)
-    expected = fused(brought, fusion, float(weights.values.sum(dtype=float)), limits["k"])
+    everything = [ranked(sparse), ranked(dense)]
+    brought = candidates(everything, [depth(top, k) for top in tops], namespaces)
+    all_of_them = fused(
+        brought, everything, [top or FIRST for top in tops], fusion, float(weights.values.sum(dtype=float))
+    )
+    expected = all_of_them[:k]
     assert [(hit.id, hit.namespace, hit.text) for hit in hits] == [hit[:3] for hit in expected]
     assert [hit.score for hit in hits] == pytest.approx([hit[3] for hit in expected], rel=1e-9)
     assert len({(hit.namespace, hit.id) for hit in hits}) == len(hits)
-    scored = index.search_hybrid(query, embedding, arm_scores=True, **asked)
-    assert [(hit.id, hit.namespace, hit.score) for hit in scored] == [
+    with_arms = index.search_hybrid(query, embedding, arm_scores=True, **asked)
+    assert [(hit.id, hit.namespace, hit.score) for hit in with_arms] == [
         (hit.id, hit.namespace, hit.score) for hit in hits
     ]
-    arms = [{(match.row.namespace, match.row.id): match.score for match in arm} for arm in brought]
-    for hit in scored:
-        chunk = hit.namespace, hit.id
-        assert (hit.sparse_score, hit.dense_score) == (arms[0].get(chunk), arms[1].get(chunk))
-    for hit in hits[:3]:
+    known = [{(match.row.namespace, match.row.id, match.score) for match in arm} for arm in everything]
+    for hit in with_arms:
+        assert hit.sparse_score in (None, 0.0) or (hit.namespace, hit.id, hit.sparse_score) in known[0]
+        assert hit.dense_score is None or (hit.namespace, hit.id, hit.dense_score) in known[1]
+    if len(dense) == len({(match.row.namespace, match.row.id) for match in dense}):  # none is being updated
+        assert index.search_hybrid(query, embedding, **{**asked, "k": 4 * k})[:k] == hits
+    for hit in [*hits[:3], *hits[-1:]]:
         tree = index.explain_hybrid(query, embedding, hit.id, chunk_namespace=hit.namespace, **asked)
         assert tree.value == pytest.approx(hit.score, rel=1e-9)

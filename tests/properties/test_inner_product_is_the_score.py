@@ -13,7 +13,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from support.indexes import CONFIG, config_of, filled
 from support.memory_store import MemoryStore
-from support.reference import BM25, Corpus, Field, words_and_bigrams
+from support.reference import BM25, Corpus, Field, WithQuestions, words_and_bigrams
 from support.rounding_store import RoundingStore
 from support.strategies import corpora, document_weightings, idf_names, query_weightings, shares, texts, weightings
 
@@ -100,6 +100,19 @@ def test_bigrams_are_a_channel_with_a_weight_and_without_a_length(
     assert found == pytest.approx({id_: score for id_, score in expected.items() if score}, rel=1e-5)
     asked = filled(chunks, replace(config, bigram_weight=0.5))
     assert scores(asked, query, weighting=QueryWeighting(bigram_weight=weighting.bigram_weight)) == found
+
+
+@given(corpora(), texts(), query_weightings)
+def test_question_words_weigh_less_beside_known_words(
+    chunks: dict[str, str], query: str, weighting: QueryWeighting
+) -> None:
+    reference = replace(reference_of(CONFIG.document_weighting(), weighting), latin_weight=1)
+    reference.question_word_weight = weighting.question_word_weight
+    words = [word for word in query.split() if len(word) % 2]
+    questions = [word for word in query.split() if len(word) % 2 == 0]
+    expected = reference.scores(words, corpus_of(chunks), question_words=questions)
+    index = filled(chunks, replace(CONFIG, analyzer=WithQuestions()))
+    assert scores(index, query, weighting=weighting) == pytest.approx(expected, rel=1e-5)
 
 
 @given(corpora(min_size=1), texts(), idf_names)

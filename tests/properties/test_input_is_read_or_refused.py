@@ -82,7 +82,7 @@ def ingestion(draw: Draw, folder: Path) -> None:
     else:
         path = _write(folder, "text.md", draw(st.binary(max_size=400)))
     cut = splitter(IndexConfig(chunk_size=30))
-    for piece in read_file(find_files([path]).files[0], cut, draw(st.sampled_from([(), ("title",)]))):
+    for piece in read_file(find_files([path]).files[0], cut):
         check_chunks([piece.text], [piece.id], [piece.metadata])
 
 

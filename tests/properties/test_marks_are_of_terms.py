@@ -61,7 +61,7 @@ def test_marks_are_the_places_of_the_terms_of_the_query(name: str, chunks: list[
 def test_every_word_of_the_query_that_a_chunk_has_is_marked(chunks: list[str], query: str) -> None:
     index = stored([(text, "") for text in chunks])
     wanted = set(ANALYZER.query(query))
-    characters = {word for word in ANALYZER.config.query_stop_words if len(word) == 1 and not word.isascii()}
+    characters = {word for word in ANALYZER.config.question_words if len(word) == 1 and not word.isascii()}
     wanted = {term for term in wanted if not (term.startswith("\0") and characters & set(term))}
     for hit in index.search(query, 20, highlight=EVERY):
         places = [(token.start, token.end) for token in ANALYZER.locate(hit.text) if token.text in wanted]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 TINY = 1e-6  # what a weight of zero or less becomes, where the formula has no floor of its own
 
@@ -74,20 +74,30 @@ class BM25:
     bigram_weight: float = 1.0
     word_bigram_weight: float = 1.0
     latin_weight: float = 2.0
+    question_word_weight: float = 0.3
 
-    def scores(self, query: list[str], corpus: Corpus, lengths: dict[str, int] | None = None) -> dict[str, float]:
+    def scores(
+        self,
+        query: list[str],
+        corpus: Corpus,
+        lengths: dict[str, int] | None = None,
+        question_words: Sequence[str] = (),  # which count where a word of the query is known
+    ) -> dict[str, float]:
         """Score of each chunk that shares a term with the query; lengths are tokens unless given."""
+        counts = bool(self.question_word_weight) and any(map(corpus.df, query))
+        asked = [word for word in question_words if counts and word not in query]
         dfs = corpus.dfs()
         averages = corpus.average_idfs()
         scores: dict[str, float] = {}
         for id_, tokens in corpus.chunks.items():
             length = lengths[id_] if lengths else len(tokens)
             terms = corpus.terms(id_)
-            for term in set(query):
+            for term in {*query, *asked}:
                 if term in terms:
                     average = averages[term.startswith(BIGRAM)]
                     weight = idf(self.idf, dfs[term], corpus.n, self.epsilon, average)
-                    weight *= saturated(query.count(term), self.k3)
+                    weight *= saturated((query + asked).count(term), self.k3)
+                    weight *= self.question_word_weight if term in asked else 1
                     weight *= self.channel_weight(term)
                     if self.bigram_weight and any(map(is_character_bigram, query)) and is_latin(term):
                         weight *= self.latin_weight
@@ -195,6 +205,16 @@ def is_latin(term: str) -> bool:
 def split(text: str) -> list[str]:
     """Analyze by white space alone: what the tests do where the analyzer does not matter."""
     return text.split()
+
+
+class WithQuestions:
+    """Analyze by white space, where words of an even length are question words."""
+
+    def __call__(self, text: str) -> list[str]:
+        return text.split()
+
+    def query(self, text: str) -> list[str]:
+        return [word if len(word) % 2 else BIGRAM * 2 + word for word in text.split()]
 
 
 def words_and_bigrams(text: str) -> list[str]:

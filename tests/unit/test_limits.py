@@ -144,10 +144,10 @@ class TestWords:
         with pytest.raises(InputError, match=r"synonyms\.txt must have at most 4 bytes, got more"):
             Synonyms.read(file)
 
-    @pytest.mark.parametrize("name", ["stop_words", "query_stop_words", "user_words"])
+    @pytest.mark.parametrize("name", ["stop_words", "question_words", "user_words"])
     def test_of_the_analyzer(self, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(analyzer_settings, "MAX_WORDS", 2)
-        without: dict[str, Any] = {"stop_words": (), "query_stop_words": ()}
+        without: dict[str, Any] = {"stop_words": (), "question_words": ()}
         AnalyzerConfig(**{**without, name: ["a", "b"]})
         with pytest.raises(ParameterError, match=f"{name} must be a collection of at most 2 words, got more"):
             AnalyzerConfig(**{**without, name: iter(["a", "b", "c"])})

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 ArmScores: TypeAlias = "Mapping[str, float]"
-"""Candidate id -> score of one arm, best first. Ids that are missing were not retrieved."""
+"""Candidate id -> score of one arm; for ranks, best first. Ids that are missing have no score."""
 
 MAX_RRF_K = 16_384
 
@@ -116,11 +116,11 @@ class Weighted:
     dense : float
         Weight of the dense score, >= 0; not both are 0.
     normalization : {"min-max", "bound"}
-        ``"min-max"`` gives the best candidate of each arm 1 and its last one 0 [1]_; if all scores of an arm are equal,
-        but for rounding, each becomes 1. ``"bound"`` divides the BM25 score by its upper bound for the query, see
-        :meth:`rag_bm25.BM25Index.max_scores`, and leaves the dense score unchanged, so that weak arms stay weak. A
-        candidate that one arm has not retrieved gets 0 from it; with ``"bound"``, ask for more candidates, since even
-        the hundredth cosine is far from 0.
+        ``"min-max"`` gives the candidate with the highest score of an arm 1, and that with the lowest one 0 [1]_; if
+        all are equal, but for rounding, each becomes 1. ``"bound"`` divides the BM25 score by its upper bound for the
+        query, see :meth:`rag_bm25.BM25Index.max_scores`, and leaves the dense score unchanged, so that weak arms stay
+        weak. A search gives :meth:`fuse` the scores that both arms have for the first candidates of either; a candidate
+        without a score in an arm gets 0 from it.
 
     References
     ----------

@@ -23,7 +23,9 @@ class FusedArm:
     score: Explanation | None  # None if the chunk is no candidate
 
 
-def explain_fusion(fusion: Fusion, chunk: str, id_: str, sparse: FusedArm, dense: FusedArm, unmet: str) -> Explanation:
+def explain_fusion(
+    fusion: Fusion, chunk: str, id_: str, sparse: FusedArm, dense: FusedArm, shift: float, unmet: str
+) -> Explanation:
     """Explain the fused score of a chunk, which the candidates have under a key; `unmet` as in `QueryFacts`."""
     arms = tuple(_explain_arm(fusion, chunk, arm) for arm in (sparse, dense))
     what = f"fused score of chunk {id_!r} by {fusion}"
@@ -31,6 +33,8 @@ def explain_fusion(fusion: Fusion, chunk: str, id_: str, sparse: FusedArm, dense
         return Explanation(0.0, f"{what}: left out, since {unmet}", arms)
     if sparse.score is None and dense.score is None:
         return Explanation(0.0, f"{what}: not found, since it is among the candidates of neither arm", arms)
+    if shift:
+        arms += (Explanation(-shift, "below the candidates that are fused first"),)
     return Explanation(sum(arm.value for arm in arms), f"{what}, sum of:", arms)
 
 

@@ -30,9 +30,11 @@ def make_highlighter(
     """Return a highlighter of the terms of a query; those that have no weight, as in its conditions, count nothing."""
     weights: defaultdict[str, float] = defaultdict(float)
     ignored, in_words = _ignored_characters(analyzer), _pairs_in_words(terms.terms)
-    for term, boost, weight in zip(terms.terms, terms.boost.tolist(), terms.weights.tolist(), strict=True):
+    columns = terms.terms, terms.sources, terms.boost.tolist(), terms.weights.tolist()
+    for term, source, boost, weight in zip(*columns, strict=True):
         across = is_bigram(term) and term_text(term) not in in_words
-        if boost > 0 and not (across and ignored.intersection(term)):  # feedback may have taken it out
+        # Feedback may have taken it out; question words would mark what nobody looks for.
+        if boost > 0 and not source.is_question and not (across and ignored.intersection(term)):
             weights[term] += weight
     if conditions is not None:
         for text in conditions.required_texts:
@@ -42,7 +44,7 @@ def make_highlighter(
 
 def _ignored_characters(analyzer: TextAnalyzer) -> frozenset[str]:
     """Return the words of one ideograph that queries leave out: bigrams across words would mark these."""
-    words = analyzer.config.query_stop_words if isinstance(analyzer, Analyzer) else ()
+    words = analyzer.config.question_words if isinstance(analyzer, Analyzer) else ()
     return frozenset(word for word in words if len(word) == 1 and not word.isascii())
 
 

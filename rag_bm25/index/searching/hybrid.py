@@ -1,5 +1,8 @@
 """Search dense vectors, alone or fused with a lexical search.
 
+The first hundred candidates of each arm are fused first, by the scores that both arms give to all of them. Deeper ones
+follow below, so that the first hits do not depend on k.
+
 Milvus's own rankers are not used. They rank rows of equal score in whatever order the engine has them, and rank the
 old and the new row of a chunk that is being updated as two. The weighted one sends BM25 scores through an arctangent,
 which makes nearly all of them nearly 1. Two calls take as long as one that fuses.
@@ -21,17 +24,17 @@ from rag_bm25.documents.chunks import Hit, HybridHit
 from rag_bm25.errors import ParameterError
 from rag_bm25.hits.boosts import explain_boosts
 from rag_bm25.hits.options import SearchOptions, check_options, is_by_score
-from rag_bm25.hits.selection import Ranking, flatten, rank_of
+from rag_bm25.hits.selection import Ranking, flatten
 from rag_bm25.index.arguments import check_k, narrow
 from rag_bm25.index.config import require_dense_field
 from rag_bm25.index.searching.fusion import DEFAULT_FUSION, RRF, Weighted
-from rag_bm25.index.searching.fusion_explanation import FusedArm, explain_fusion
+from rag_bm25.index.searching.fusion_explanation import explain_fusion
+from rag_bm25.index.searching.layers import FusedCandidates
 from rag_bm25.index.searching.placing import Recorder, place_hit
 from rag_bm25.index.searching.ranking import warn_incomplete, widen_until
 from rag_bm25.index.searching.rows import latest_rows, read_one, to_hit
 from rag_bm25.index.searching.searcher import drops_hits, engine_params
 from rag_bm25.index.searching.selecting import Selector
-from rag_bm25.query.explanation import Explanation
 from rag_bm25.query.query import Query
 from rag_bm25.query.scores import explain_placement
 from rag_bm25.store.embeddings import as_vector
@@ -41,17 +44,20 @@ from rag_bm25.vectors.sparse import SparseVector
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from collections.abc import Set as AbstractSet
 
     from numpy.typing import NDArray
 
     from rag_bm25.index.config import IndexConfig
     from rag_bm25.index.live_statistics import LiveStatistics
     from rag_bm25.index.searching.fusion import Fusion
+    from rag_bm25.index.searching.layers import ScoredArms
     from rag_bm25.index.searching.searcher import Searcher
     from rag_bm25.index.searching.weigher import WeightedQuery
+    from rag_bm25.query.explanation import Explanation
     from rag_bm25.query.query import QueryLike
     from rag_bm25.store.protocol import Store
-    from rag_bm25.store.rows import ChunkRow, Match, Scope
+    from rag_bm25.store.rows import Match, Scope
 
 H = TypeVar("H", bound=Hit)
 
@@ -75,9 +81,9 @@ class FusionOptions(TypedDict, total=False):
     fusion : Weighted or RRF
         How two scores become one, see :class:`~rag_bm25.Weighted` (the default) and :class:`~rag_bm25.RRF`.
     sparse_k : int
-        Number of candidates of the lexical search, in 1..16384; by default 100, or k if that is more.
+        Number of candidates of the lexical search, in 1..16384; by default 100, and with a larger k others below them.
     dense_k : int
-        Number of candidates of the dense search, in 1..16384; by default 100, or k if that is more.
+        Number of candidates of the dense search, in 1..16384; by default as of the lexical search.
     sparse_filter : mapping or str
         Further conditions on the candidates of the lexical search.
     dense_filter : mapping or str
@@ -112,6 +118,7 @@ class HybridRequest:
     arms: tuple[SearchArm, SearchArm]  # lexical and dense; namespaces are the same
     fusion: Fusion
     k: int
+    heads: tuple[int, int]  # candidates of each arm that are fused first
     arm_scores: bool  # whether hits have the scores of both arms
     options: SearchOptions
 
@@ -122,43 +129,12 @@ class HybridRequest:
         own = check_given(FusionOptions, {name: value for name, value in given.items() if name in own_names})
         options = check_options({name: value for name, value in given.items() if name not in own_names})
         params = check_search_params(own.get("dense_search_params"), "dense_search_params")
-        most = max(k, CANDIDATES)
-        sparse = SearchArm(own.get("sparse_k", most), narrow(scope, own.get("sparse_filter")), engine_params(options))
-        dense = SearchArm(own.get("dense_k", most), narrow(scope, own.get("dense_filter")), params)
-        return cls((sparse, dense), own.get("fusion", DEFAULT_FUSION), k, own.get("arm_scores", False), options)
-
-
-@dataclass(frozen=True, eq=False)
-class FusedCandidates:
-    """The candidates of both arms, best first."""
-
-    sparse: list[Match]
-    dense: list[Match]
-    bound: float  # upper bound of the BM25 scores
-
-    def fuse(self, request: HybridRequest) -> list[HybridHit]:
-        """Fuse the candidates into hits."""
-        rows = {match.row.pk: match.row for match in chain(self.sparse, self.dense)}
-        sparse, dense = map(_scores, (self.sparse, self.dense))
-        hits = [
-            _to_hit(rows[pk], score, [sparse.get(pk), dense.get(pk)] if request.arm_scores else [])
-            for pk, score in request.fusion.fuse(sparse, dense, self.bound).items()
-        ]
-        return sorted(hits, key=rank_of)
-
-    def explained(self, row: ChunkRow, lexical: Explanation, fusion: Fusion) -> tuple[str, FusedArm, FusedArm]:
-        """Return the key of a chunk among the candidates, and both arms with its scores."""
-        chunk = row.id, row.namespace
-        rows = (match.row for match in chain(self.sparse, self.dense))
-        pk = next((found.pk for found in rows if (found.id, found.namespace) == chunk), row.pk)
-        sparse, dense = map(_scores, (self.sparse, self.dense))
-        weights = (fusion.sparse, fusion.dense) if isinstance(fusion, Weighted) else (1.0, 1.0)
-        similarity = Explanation(dense.get(pk, 0.0), "similarity of the embeddings")
-        return (
-            pk,
-            FusedArm("sparse", sparse, self.bound, weights[0], lexical if pk in sparse else None),
-            FusedArm("dense", dense, 1.0, weights[1], similarity if pk in dense else None),
-        )
+        depth = _depth_for(k)
+        sparse = SearchArm(own.get("sparse_k", depth), narrow(scope, own.get("sparse_filter")), engine_params(options))
+        dense = SearchArm(own.get("dense_k", depth), narrow(scope, own.get("dense_filter")), params)
+        heads = own.get("sparse_k", CANDIDATES), own.get("dense_k", CANDIDATES)
+        fusion, arm_scores = own.get("fusion", DEFAULT_FUSION), own.get("arm_scores", False)
+        return cls((sparse, dense), fusion, k, heads, arm_scores, options)
 
 
 class HybridSearcher:
@@ -199,9 +175,9 @@ class HybridSearcher:
         row = read_one(self._store, self._live.view, id_, names if namespace is None else (namespace,))
         plain: SearchOptions = {**options, "boosts": None}
         lexical = self._searcher.explain(query, id_, request.arms[0].scope, row.namespace, plain)
-        key, sparse, dense = fused.explained(row, lexical, request.fusion)
+        key, sparse, dense, shift = fused.explained(row, lexical, request.fusion)
         unmet = self._searcher.unmet(weighted.conditions, row)
-        tree = explain_fusion(request.fusion, key, id_, sparse, dense, unmet)
+        tree = explain_fusion(request.fusion, key, id_, sparse, dense, shift, unmet)
         tree = explain_boosts(tree, options.get("boosts") or (), row.metadata)
         if is_by_score(options):
             return tree
@@ -220,14 +196,17 @@ class HybridSearcher:
             keep = partial(self._searcher.keep, options.get("min_should_match"), None, weighted)
             queries = [replace(query, arm=replace(query.arm, vectors=True)) for query in queries]
         self._check_bound(request.fusion)
-        bound, last = self._searcher.max_score(weighted.vector), FusedCandidates([], [], 0.0)
+        bound, last = self._searcher.max_score(weighted.vector), FusedCandidates({}, [], 0.0)
+        known: ScoredArms = {}, {}
 
         def find(factor: int) -> tuple[list[HybridHit], bool]:
             nonlocal last
             wider = [_widen(query, factor) for query in queries]
             found = self._candidates(wider, arms[0].scope.namespaces, keep)
-            last = FusedCandidates(found[0], found[1], bound)
-            return last.fuse(request), all(len(rows) < arm.arm.limit for rows, arm in zip(found, wider, strict=True))
+            missed = self._score_missed(wider, found, request, known)
+            last = FusedCandidates.of(found, missed, request.heads, request.fusion, bound)
+            is_all = all(len(rows) < query.arm.limit for rows, query in zip(found, wider, strict=True))
+            return last.hits(arm_scores=request.arm_scores), is_all
 
         return weighted, self._select(find, str(Query.of(query)), request.k, options), last
 
@@ -248,6 +227,23 @@ class HybridSearcher:
         if not is_enough:
             selector.warn()
         return flatten(options.get("group"), selector.select(query, Ranking(hits)))
+
+    def _score_missed(
+        self, queries: Sequence[ArmQuery], found: Sequence[list[Match]], request: HybridRequest, known: ScoredArms
+    ) -> ScoredArms:
+        """Score the first candidates of each arm by the other one; `known` are scores of searches before."""
+        if isinstance(request.fusion, RRF):  # a rank beyond the candidates is not known
+            return {}, {}
+        for scores, matches in zip(known, found, strict=True):
+            scores.update({match.row.pk: match.score for match in matches})
+        heads = [{match.row.pk for match in rows[:head]} for rows, head in zip(found, request.heads, strict=True)]
+        if len(found[0]) < queries[0].arm.limit:
+            known[0].update(dict.fromkeys(heads[1] - known[0].keys(), 0.0))  # no other chunk has a word of the query
+        sparse, dense = (
+            _score_others(query, others - own, scores) if own else {}  # an arm without candidates has no scale
+            for query, own, others, scores in zip(queries, heads, reversed(heads), known, strict=True)
+        )
+        return sparse, dense
 
     def _dense_query(self, embedding: Sequence[float], arm: SearchArm) -> ArmQuery:
         dense = require_dense_field(self._config, "embedding given", self._store.name)
@@ -302,14 +298,22 @@ def _search(query: ArmQuery, limit: int) -> list[Match]:
     return query.search(vector[np.newaxis], arm)[0]
 
 
-def _scores(matches: Sequence[Match]) -> dict[str, float]:
-    return {match.row.pk: match.score for match in matches}
+def _depth_for(k: int) -> int:
+    """Return how many candidates of an arm are enough for k hits: 100, 200, 400, ..."""
+    return min(CANDIDATES << (math.ceil(k / CANDIDATES) - 1).bit_length(), MAX_K)
+
+
+def _score_others(query: ArmQuery, pks: AbstractSet[str], known: dict[str, float]) -> dict[str, float]:
+    """Return the exact scores of rows that an arm has not found; a row that is gone meanwhile has no similarity."""
+    unknown = tuple(sorted(pks - known.keys()))
+    if unknown:
+        arm = replace(query.arm, params=None, vectors=False, pks=unknown)
+        if isinstance(query.vector, SparseVector):
+            known.update(dict.fromkeys(unknown, 0.0))
+        known.update({match.row.pk: match.score for match in _search(replace(query, arm=arm), len(unknown))})
+    return {pk: known[pk] for pk in pks if pk in known}
 
 
 def _widen(query: ArmQuery, factor: int) -> ArmQuery:
     """Ask an arm for a multiple of its candidates."""
     return replace(query, arm=replace(query.arm, limit=min(query.arm.limit * factor, MAX_K)))
-
-
-def _to_hit(row: ChunkRow, score: float, arm_scores: Sequence[float | None]) -> HybridHit:
-    return HybridHit(row.id, score, row.text, row.metadata, row.namespace, *arm_scores)

@@ -288,7 +288,7 @@ class Searcher:
         text, terms, wanted = str(parsed), weighted.queries[0].terms, options.get("min_should_match")
         weighting, stats = weighted.weighting, weighted.idf_inputs
         unmet = self.unmet(weighted.queries[0].conditions, row)
-        dropped, tolerance = stop_words_in(self.analyzer, parsed), self._score_tolerance(options)
+        dropped, tolerance = stop_words_in(self.analyzer, parsed, terms), self._score_tolerance(options)
         facts = QueryFacts(text, terms, dropped, weighting, stats, wanted, tolerance, unmet)
         explained = explain_score(facts, self._chunk_facts(row), row.namespace)
         return with_factors(explained, [boost.explain(row.metadata) for boost in boosts])

@@ -102,6 +102,11 @@ def chunk_entity(row: ChunkRow) -> dict[str, Any]:
     return entity if row.dense is None else {**entity, DENSE: row.dense}
 
 
+def chunk_output(*, contents: bool, vectors: bool) -> list[str]:
+    """Name the fields to read, the key first."""
+    return [*CHUNK_FACTS, *(CHUNK_CONTENTS if contents else ()), *([SPARSE] if vectors else ())]
+
+
 def chunk_row(entity: Mapping[str, Any]) -> ChunkRow:
     """Convert an entity to a row; fields that were not read are empty."""
     vector, dense = entity.get(SPARSE), entity.get(DENSE)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,7 +12,7 @@ from rag_bm25.store.milvus.collection import SPARSE_METRIC, in_halves, pages
 from rag_bm25.store.milvus.expressions import where_clause
 from rag_bm25.store.milvus.found_rows import VERSION, read_found_rows
 from rag_bm25.store.milvus.limits import MAX_ROWS, ReplyTooLargeError
-from rag_bm25.store.milvus.schema import CHUNK_CONTENTS, CHUNK_FACTS, DENSE, SPARSE, chunk_row
+from rag_bm25.store.milvus.schema import DENSE, SPARSE, chunk_output, chunk_row
 from rag_bm25.store.rows import Match, rank_of
 
 if TYPE_CHECKING:
@@ -24,10 +26,10 @@ if TYPE_CHECKING:
     from rag_bm25.vectors.sparse import SparseVector
 
 QUERIES_PER_CALL = 100
+KEYS_OF_A_SEARCH = 1000
 ATTEMPTS = 3  # to read what was found, while chunks are deleted
 SPARE = 2  # of 100 searches for ten chunks, 5 to 8 share the last score with one more row, and one with two
 VECTORS_OF_A_SEARCH = 150  # rows; milvus-lite 2.5 takes .1 s for 600 vectors in an answer and 85 s for 10,000
-CHUNK_OUTPUT = [*CHUNK_FACTS, *CHUNK_CONTENTS]
 
 
 class ChunkSearch:
@@ -38,12 +40,15 @@ class ChunkSearch:
         self._consistency = consistency
 
     def search(self, queries: Sequence[SparseVector] | NDArray[np.float32], arm: SearchArm) -> list[list[Match]]:
+        if arm.pks is not None and len(arm.pks) > KEYS_OF_A_SEARCH:
+            parts = [self.search(queries, replace(arm, pks=tuple(page))) for page in pages(arm.pks, KEYS_OF_A_SEARCH)]
+            return [sorted(chain.from_iterable(found), key=rank_of)[: arm.limit] for found in zip(*parts, strict=True)]
         field, metric = (DENSE, arm.metric) if isinstance(queries, np.ndarray) else (SPARSE, SPARSE_METRIC)
         request = {
             "anns_field": field,
             "search_params": {"metric_type": metric, **(arm.params or {})},
-            "filter": where_clause(self._chunks.engine.dialect, arm.scope),
-            "output_fields": [*CHUNK_OUTPUT, SPARSE] if arm.vectors else CHUNK_OUTPUT,
+            "filter": self._clause(arm),
+            "output_fields": chunk_output(contents=arm.pks is None, vectors=arm.vectors),
         }
         self._chunks.prepare().before_search(self._chunks.name)
         return [
@@ -51,6 +56,14 @@ class ChunkSearch:
             for page in pages(list(queries), QUERIES_PER_CALL)
             for matches in self._search_page(page, arm.limit, request)
         ]
+
+    def _clause(self, arm: SearchArm) -> str:
+        dialect = self._chunks.engine.dialect
+        clause = where_clause(dialect, arm.scope)
+        if arm.pks is None:
+            return clause
+        keys = dialect.any_of("pk", arm.pks)
+        return f"({clause}) and {keys}" if clause else keys
 
     def _search_page(self, queries: Sequence[Any], limit: int, request: Mapping[str, Any]) -> list[list[Match]]:
         """Search one call's worth of queries; engines cut rows of equal score off in any order."""

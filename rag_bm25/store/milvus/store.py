@@ -14,14 +14,13 @@ from rag_bm25.store.milvus.connection import Connection
 from rag_bm25.store.milvus.expressions import where_clause
 from rag_bm25.store.milvus.log_store import MilvusLogStore
 from rag_bm25.store.milvus.schema import (
-    CHUNK_CONTENTS,
-    CHUNK_FACTS,
     CHUNK_FIELDS,
     DENSE,
     LOG_FACTS,
     SPARSE,
     chunk_entity,
     chunk_fields,
+    chunk_output,
     chunk_row,
     field_types,
 )
@@ -170,7 +169,7 @@ class MilvusStore(MilvusLogStore):
     def get_chunks(
         self, pks: Sequence[str], *, contents: bool = True, vectors: bool = False, dense: bool = False
     ) -> list[ChunkRow]:
-        output, page = _chunk_output(contents=contents, vectors=vectors), self._open.keys_per_query
+        output, page = chunk_output(contents=contents, vectors=vectors), self._open.keys_per_query
         if dense and (field := self._dense_field()) is not None:
             output.append(DENSE)
             page = max(1, min(page, self._open.dense_bytes // (4 * field.dim)))
@@ -180,7 +179,7 @@ class MilvusStore(MilvusLogStore):
         self, scope: Scope = ALL_CHUNKS, *, contents: bool = False, vectors: bool = False
     ) -> Iterator[list[ChunkRow]]:
         clause = where_clause(self._open.dialect, scope)
-        for page in self._chunks.scan(clause, _chunk_output(contents=contents, vectors=vectors)):
+        for page in self._chunks.scan(clause, chunk_output(contents=contents, vectors=vectors)):
             yield [chunk_row(entity) for entity in page]
 
     def search(self, queries: Sequence[SparseVector] | NDArray[np.float32], arm: SearchArm) -> list[list[Match]]:
@@ -226,8 +225,3 @@ class _Chunks(Collection):
     def query(self, clause: str, output: Sequence[str], **options: Any) -> list[dict[str, Any]]:
         check_budget()
         return super().query(clause, output, **options)
-
-
-def _chunk_output(*, contents: bool, vectors: bool) -> list[str]:
-    """Name the fields to read, the key first."""
-    return [*CHUNK_FACTS, *(CHUNK_CONTENTS if contents else ()), *([SPARSE] if vectors else ())]

@@ -14,9 +14,10 @@ from support.programs import run_python
 
 from rag_bm25.analysis import Analyzer, AnalyzerConfig
 from rag_bm25.analysis.contract import PROBES, contract_of
-from rag_bm25.analysis.text import query_tokens
+from rag_bm25.analysis.stop_words import QUESTION_WORDS
+from rag_bm25.analysis.text import AnalysedText, query_tokens
 from rag_bm25.errors import ParameterError
-from rag_bm25.vectors.terms import BIGRAM_MARK
+from rag_bm25.vectors.terms import BIGRAM_MARK, QUESTION_MARK, term_text
 
 GOLDEN: list[dict[str, Any]] = json.loads(
     (Path(__file__).resolve().parents[2] / "golden" / "analysis.json").read_text(encoding="utf-8")
@@ -38,7 +39,8 @@ def test_worked_strings(case: dict[str, Any], with_exact_queries: Analyzer) -> N
     analyzer = with_exact_queries
     bigrams = [BIGRAM_MARK + bigram for bigram in case["bigrams"] + case.get("word_bigrams", [])]
     assert analyzer(case["text"]) == case["chunk"] + bigrams
-    assert analyzer.query(case["text"]) == case["exact_query"] + bigrams
+    questions = [QUESTION_MARK + term for term in case.get("question", [])]
+    assert analyzer.query(case["text"]) == case["exact_query"] + bigrams + questions
 
 
 def test_the_worked_strings_are_probes_of_the_contract() -> None:
@@ -72,28 +74,42 @@ def test_stop_words_are_dropped_from_queries_too() -> None:
 
 
 @pytest.mark.parametrize(
-    ("query", "words", "dropped"),
+    ("query", "words", "questions", "dropped"),
     [
-        ("What is a tenancy?", ["tenanc"], ["what", "is", "a"]),
-        ("WHO do I ask?", ["who", "ask"], ["do", "i"]),
-        ("Did the u.s. Congress vote for us", ["us", "congress", "vote"], ["did", "the", "for", "us"]),
-        ("劳动合同怎么解除？", ["劳动合同", "解除"], ["怎么"]),
-        ("how are you", ["how", "you"], ["are"]),  # nothing else is asked for
-        ("什么", ["什么"], []),
+        ("What is a tenancy?", ["tenanc"], ["what"], ["is", "a"]),
+        ("WHO do I ask?", ["who", "ask"], ["do", "i"], []),
+        ("Did the u.s. Congress vote for us", ["us", "congress", "vote"], ["did", "us"], ["the", "for"]),
+        ("劳动合同怎么解除？", ["劳动合同", "解除"], ["怎么"], []),
+        ("how are you", ["how", "you"], [], ["are"]),  # nothing else is asked for
+        ("什么", ["什么"], [], []),
     ],
 )
-def test_question_words_are_dropped_from_queries_alone(query: str, words: list[str], dropped: list[str]) -> None:
+def test_question_words_are_apart_in_queries_alone(
+    query: str, words: list[str], questions: list[str], dropped: list[str]
+) -> None:
     analyzer = Analyzer(WORDS)
-    assert analyzer.query(query) == words
+    assert analyzer.query(query) == words + [QUESTION_MARK + term for term in questions]
     assert analyzer.stop_words_in(query) == dropped
-    assert set(dropped) - {"is", "a", "are", "the", "for"} <= set(analyzer(query))
-    kept = Analyzer(replace(WORDS, query_stop_words=(), query_segmentation="search", query_stop_structures=False))
+    assert set(questions) <= set(analyzer(query))
+    kept = Analyzer(replace(WORDS, question_words=(), query_segmentation="search", query_stop_structures=False))
     assert kept.query(query) == kept(query)
 
 
-def test_a_bigram_that_is_a_question_word_is_dropped_from_queries() -> None:
-    assert "\0怎么" in Analyzer()("怎么解除")
-    assert Analyzer().query("怎么解除") == ["解除", "\0么解", "\0解除"]
+@pytest.mark.parametrize("question", ["{}办理退款", "办理退款{}", "{}？办理退款", "{} refunds are made"])
+def test_every_question_word_is_apart(question: str) -> None:
+    analyzer = Analyzer()
+    rest = AnalysedText.of_query(analyzer, question.format("")).words
+    for word in QUESTION_WORDS:
+        query = AnalysedText.of_query(analyzer, question.format(word))
+        assert query.words == rest, word
+        assert not any(term_text(bigram) in word for bigram in query.bigrams), word
+
+
+def test_question_words_are_whole_words_with_their_bigrams() -> None:
+    assert Analyzer().query("会不会是可能性") == [
+        *("是", "可能性", "\0会是", "\0是可", "\0可能", "\0能性"),
+        *("\0\0会", "\0\0不会", "\0\0\0会不", "\0\0\0不会"),
+    ]
 
 
 def test_a_question_of_which_bigrams_alone_are_left_keeps_its_words() -> None:
@@ -153,11 +169,11 @@ def test_words_that_share_their_consonants_alone_are_two() -> None:
 
 
 def test_words_in_capitals_are_kept() -> None:
-    assert Analyzer()("WHO is it, IT or US? A") == ["who", "it", "us"]
+    assert Analyzer()("WHO is it, IT or US? A") == ["who", "it", "us", "a"]
 
 
 def test_the_dropped_stop_words_are_told_once_in_text_order() -> None:
-    analyzer = Analyzer(AnalyzerConfig(stop_words=["的", "the", "of", "it"], query_stop_words=()))
+    analyzer = Analyzer(AnalyzerConfig(stop_words=["的", "the", "of", "it"], question_words=()))
     text = "It's 民的 state-of-the-art 的 IT, the 5G网络"
     assert analyzer.stop_words_in(text) == ["it", "的", "of", "the"]
     assert Analyzer().stop_words_in("北京 BM25") == []

@@ -20,7 +20,7 @@ from rag_bm25.errors import ConfigMismatchError, FormatError, ParameterError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-AS_CHUNKS = AnalyzerConfig(query_segmentation="search", query_stop_words=(), query_stop_structures=False)
+AS_CHUNKS = AnalyzerConfig(query_segmentation="search", question_words=(), query_stop_structures=False)
 
 
 def letters(text: str) -> list[str]:

@@ -23,6 +23,9 @@ PROJECT = Path(__file__).resolve().parents[3]
         ("ＡＢＣ１２３，！", "ABC123,!"),
         ("⼈⼯", "人工"),
         ("㎏ ½ ﬁle", "kg 1⁄2 file"),
+        ("2019¹ 10² 1½ ３²", "2019 1  10 2  1 1⁄2  3 2 "),
+        ("x² CO₂ ½ ²", "x2 CO2 1⁄2 2"),
+        ("1998①起 ②2024 7❶", "1998 1 起  2 2024 7 1 "),
         ("学习\u200b资料 co\u00adoperate", "学习资料 cooperate"),
         ("\ufeffBOM \u202eRTL\u202c ❤\ufe0f 葛\U000e0100", "BOM RTL ❤ 葛"),
         ("user’s ‘quote’", "user's 'quote'"),
@@ -133,6 +136,7 @@ def test_the_licence_of_each_table_is_beside_it(name: str, source: str, licence:
         ("e\u200b\u0301tat，ﬁle", "état,file"),
         ("カ\u3099，㎏", "ガ,kg"),
         ("\u0301，檢", "\u0301,检"),
+        ("２０１９¹²，檢", "2019 12 ,检"),
         ("a\u200bb，檢\u200b", "ab,检"),
     ],
 )

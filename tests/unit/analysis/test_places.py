@@ -148,6 +148,11 @@ def test_characters_that_keep_the_length_become_one_character() -> None:
     ("text", "token", "part"),
     [
         ("ﬁle ½ 全文檢索", "检索", "檢索"),
+        ("全文檢索 10² km", "2", "0²"),
+        ("全文檢索 1998①起2024年", "2024", "2024"),
+        ("全文檢索 1998①起", "1998", "1998"),
+        ("全文檢索 2019¹ km", "km", "km"),
+        ("電話101,102,103", "102", "102"),
         ("the e\u0301tat of", "etat", "e\u0301tat"),
         ("… ＢＭ２５", "bm25", "ＢＭ２５"),
         ("working on-line", "onlin", "on-line"),

@@ -9,8 +9,10 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from rag_bm25.analysis import Analyzer, AnalyzerConfig
-from rag_bm25.analysis.normalization import is_plain, normalize
+from rag_bm25.analysis.case import settle_capitals
+from rag_bm25.analysis.normalization import _APART, is_plain, normalize
 from rag_bm25.analysis.runs import find_ideographs, find_runs
+from rag_bm25.analysis.text import AnalysedText
 from rag_bm25.vectors.terms import BIGRAM_MARK, is_bigram
 
 ANALYZER = Analyzer()
@@ -25,7 +27,7 @@ TO_SIMPLIFIED = str.maketrans(TRADITIONAL, SIMPLIFIED)
 SIGNS = [*".,，-'’_+#/ \n", "__", "++", "'s", "\u3000", "\u2028", "\x85", "\0", "\ud800", "👍"]
 INVISIBLE = ["\u200b", "\u00ad", "\ufe0f", "\ufeff", "\u0301", "\u0308", "\u064e", "\u0640"]
 DIGITS = ["1", "12", "123", "000", "3.5", "²", "½", "１", "١", "९", "v1", "Ⅷ"]
-LATIN = ["a", "C", "v", "s", "IT", "the", "is", "gpt", "café", *"ßﬁﬃſİıΣςǅŉΐＡ㎏ﷺøй"]
+LATIN = ["a", "A", "I", "May", "will", "C", "v", "s", "IT", "the", "is", "gpt", "café", *"ßﬁﬃſİıΣςǅŉΐＡ㎏ﷺøй"]
 CHINESE = [*"中文檢索乾隆薴〇㐂𠮷鿿豈⼈⻛"]
 SYLLABIC = [*"カｶﾞ゙ーｰ한한ㄱกำ่ប្"]
 INDIC = [*"हिन्மி"]
@@ -56,6 +58,7 @@ def test_tokens_are_short_visible_and_never_empty(text: str) -> None:
 @example("e\u00ad\u0301")
 @pytest.mark.parametrize("form", ["NFC", "NFD", "NFKC", "NFKD"])
 def test_equivalent_spellings_have_equal_tokens(form: str, text: str) -> None:
+    assume(not _APART.search(text))  # 10² is not 102
     assert ANALYZER(unicodedata.normalize(form, text)) == ANALYZER(text)
 
 
@@ -98,10 +101,12 @@ def test_traditional_and_simplified_text_have_equal_tokens(text: str) -> None:
 
 @given(texts)
 def test_the_tokens_of_a_query_are_among_those_of_a_chunk_with_search_segmentation(text: str) -> None:
-    plain = AnalyzerConfig(query_segmentation="search", query_stop_words=(), query_stop_structures=False)
+    assume(settle_capitals(text) == text)  # stop words of a query in capitals are no names
+    plain = AnalyzerConfig(query_segmentation="search", question_words=(), query_stop_structures=False)
     as_chunks = Analyzer(plain)
     assert as_chunks.query(text) == ANALYZER(text)
-    assert not Counter(ANALYZER.query(text)) - Counter(ANALYZER(text))
+    query = AnalysedText.of_query(ANALYZER, text)
+    assert not Counter(query.terms + query.question_terms) - Counter(ANALYZER(text))
 
 
 @given(texts)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from rag_bm25.analysis import Analyzer, AnalyzerConfig
 from rag_bm25.analysis.segmentation import load_segmenter
 from rag_bm25.analysis.stop_structures import skip_stop_structures
+from rag_bm25.analysis.text import AnalysedText
 
 CUT = load_segmenter("auto", {}).exact
 
@@ -121,7 +122,7 @@ def test_chunks_and_queries_of_other_settings_keep_all_words() -> None:
     ],
 )
 def test_where_nothing_else_is_said_less_is_dropped(query: str, words: list[str]) -> None:
-    assert Analyzer(AnalyzerConfig(word_bigrams=False)).query(query) == words
+    assert AnalysedText.of_query(Analyzer(), query).words == tuple(words)
 
 
 PIECES = ["I am", "interested in", "papers on", "Tell me", "about IT", "information", "robots", ".", "? ", "(", ","]

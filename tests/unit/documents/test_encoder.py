@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -143,7 +144,20 @@ def test_field_counts_as_its_weight_and_length_say() -> None:
 def test_chunk_without_the_field_is_its_text(metadata: dict[str, object]) -> None:
     (vector,) = FIELDED.encode(["a b"], IDS, [metadata]).vectors
     (plain,) = encoder().encode(["a b"], IDS).vectors
-    assert vector.to_dict() == pytest.approx(plain.to_dict(), rel=1e-6)
+    assert vector == plain
+
+
+@given(st.lists(st.tuples(texts(), texts()), min_size=1, max_size=5), weightings(max_fields=2))
+def test_fields_change_no_bit_of_chunks_that_have_none(
+    chunks: list[tuple[str, str]], weighting: DocumentWeighting
+) -> None:
+    name = next(iter(weighting.fields), "x")
+    metadatas = [{name: text} if text else {} for _, text in chunks]
+    bodies = [text for text, _ in chunks]
+    with_fields = DocumentEncoder(str.split, weighting, "terms").encode(bodies, None, metadatas).vectors
+    without = DocumentEncoder(str.split, replace(weighting, fields={}), "terms").encode(bodies).vectors
+    for one, plain, metadata in zip(with_fields, without, metadatas, strict=True):
+        assert metadata or one == plain
 
 
 def test_chunk_that_is_only_a_title_has_its_terms() -> None:

@@ -57,12 +57,12 @@ def test_a_beir_folder_is_read_with_title_and_text_and_judged_queries_only(folde
     assert dataset.corpus == {"d1": "Apples grow on trees", "d2": "pears grow on trees too", "d3": "submarines dive"}
 
 
-def test_titles_are_joined_into_the_texts_or_a_field(folder: Path) -> None:
+def test_titles_are_a_field_where_an_index_has_it(folder: Path) -> None:
     dataset = load_beir(folder)
-    assert dataset.documents([]) == (dataset.corpus, {})
-    assert dataset.documents(["title"]) == (dataset.texts, {"title": {"d1": "Apples"}})
+    assert (dataset.fields([]), dataset.fields(["headings"])) == ({}, {})
+    assert dataset.fields(["title", "headings"]) == {"title": {"d1": "Apples"}}
     with pytest.raises(ParameterError, match=r"a field must be 'title', the only one in BEIR format, got 'tags'"):
-        dataset.documents(["title", "tags"])
+        dataset.fields(["title", "tags"])
 
 
 @pytest.mark.parametrize(
@@ -403,7 +403,7 @@ def test_titles_go_into_the_metadata_of_an_index_that_has_the_field(folder: Path
     index = BM25Index.from_store(MemoryStore(), config=IndexConfig(20, analyzer=str.split, fields=fields))
     evaluate(index, load_beir(folder))
     assert {chunk.id: (chunk.text, chunk.metadata) for chunk in index.chunks()} == {
-        "d1": ("grow on trees", {"title": "Apples"}),
+        "d1": ("Apples grow on trees", {"title": "Apples"}),
         "d2": ("pears grow on trees too", {}),
         "d3": ("submarines dive", {}),
     }

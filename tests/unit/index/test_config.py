@@ -77,6 +77,19 @@ def test_fields_are_a_dict_in_all_else() -> None:
     assert repr(config.fields) == repr({"title": TITLE})
 
 
+def test_default_fields_are_kept_as_plain_values() -> None:
+    config = IndexConfig(chunk_size=5, fields="default")
+    title, headings = FieldWeight(chunk_size=120, weight=1.5), FieldWeight(chunk_size=60)
+    assert config.fields == {"title": title, "headings": headings}
+    assert config == IndexConfig(chunk_size=5, fields={"title": title, "headings": headings})
+    assert stored(config)["document"]["fields"]["title"] == {"chunk_size": 120, "weight": 1.5, "b": 0.75}
+    require_same(stored(config), config)
+
+
+def test_default_fields_are_none_where_the_weighting_cannot_combine_them() -> None:
+    assert IndexConfig(chunk_size=5, fields="default", weighting="sqrt-normalised").fields == {}
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -86,7 +99,8 @@ def test_fields_are_a_dict_in_all_else() -> None:
         ({"length_unit": "bytes"}, "length_unit must be one of estimated_characters, characters, terms, got 'bytes'"),
         ({"weighting": "okapi"}, f"weighting must be one of {', '.join(WEIGHTING_NAMES)}, got 'okapi'"),
         ({"delta": 0.5}, "delta must be None for 'bm25', which has none, got 0.5"),
-        ({"fields": None}, "fields must be a mapping of names to FieldWeight, got None"),
+        ({"fields": None}, "fields must be default or a mapping of names to FieldWeight, got None"),
+        ({"fields": "title"}, "fields must be default or a mapping of names to FieldWeight, got 'title'"),
         ({"analyzer": "jieba"}, "analyzer must be an AnalyzerConfig or a callable, got 'jieba'"),
         ({"analyzer": None}, "analyzer must be an AnalyzerConfig or a callable, got None"),
     ],

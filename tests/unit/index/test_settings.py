@@ -18,7 +18,7 @@ TITLE, TAGS = {"标题": FieldWeight(chunk_size=30)}, FieldWeight(chunk_size=6)
 
 def test_every_parameter_with_one_value_that_a_score_depends_on_is_a_setting() -> None:
     of_index = set(vars(BASE)) - {"analyzer", "dense_dim", "dense_metric"}
-    of_analyzer = set(vars(AnalyzerConfig())) - {"stop_words", "query_stop_words", "user_words"}
+    of_analyzer = set(vars(AnalyzerConfig())) - {"stop_words", "question_words", "user_words"}
     assert set(SETTINGS) == of_index | of_analyzer
 
 
@@ -61,7 +61,7 @@ def test_a_text_is_read_by_the_kind_of_its_setting(name: str, text: str, value: 
         ("stem", "klingon", "stem must be True, False or one of arabic, "),
         ("fields", "title", "fields.title.chunk_size is missing"),
         ("fields", ":30", "fields must be a mapping of names to FieldWeight, got {'': "),
-        ("fields", "a:30+a:20", "fields must be a mapping of names to FieldWeight, got 'a:30+a:20'"),
+        ("fields", "a:30+a:20", "fields must be default or a mapping of names to FieldWeight, got 'a:30+a:20'"),
         ("fields", "title:30:1:0.5:2", "fields.title has no '2'; it has chunk_size, weight, b"),
         ("fields", "title:long", "fields.title.chunk_size must be a finite number > 0, got 'long'"),
         ("fields", "title:30:0", "fields.title.weight must be a number in [0.001, 1,000], got 0"),

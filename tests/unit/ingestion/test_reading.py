@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from support.files import CONFIG, ids, pieces, run, write, write_rows
 
-from rag_bm25 import BM25Index, FieldWeight, IndexConfig, ParameterError
+from rag_bm25 import BM25Index, IndexConfig, ParameterError
 from rag_bm25.ingestion.files import SourceFile, find_files
 from rag_bm25.ingestion.ingesting import ingest
 from rag_bm25.ingestion.reading import read_file, sample
@@ -102,38 +102,12 @@ def test_rows_keep_their_ids_and_bring_title_and_metadata(tmp_path: Path) -> Non
     ]
 
 
-def test_a_title_that_is_a_field_is_not_in_the_text_as_well(tmp_path: Path) -> None:
-    rows = write_rows(
-        tmp_path / "a.jsonl",
-        {"id": "row", "title": "Title", "text": " as it is "},
-        {"id": "long", "title": "Title", "text": "word " * 12},
-        {"id": "same", "title": "Title", "text": "text", "metadata": {"title": "Title"}},
-        {"id": "other", "title": "Title", "text": "text", "metadata": {"title": "Other"}},
-        {"id": "none", "text": "text", "metadata": {"title": "Other"}},
-    )
-    file = SourceFile(rows, "a.jsonl", rows.stat().st_size)
-    found = [
-        (piece.id, piece.text, piece.metadata["title"])
-        for piece in read_file(file, splitter(CONFIG, 0), ["tags", "title"])
-    ]
-    assert found == [
-        ("row", " as it is ", "Title"),
-        ("long#0", "word word word word word word word word", "Title"),
-        ("long#1", "word word word word", "Title"),
-        ("same", "text", "Title"),
-        ("other", "Title text", "Other"),  # or else the row's own title would be nowhere
-        ("none", "text", "Other"),
-    ]
-    of_another_field = [piece.text for piece in read_file(file, splitter(CONFIG, 0), ["tags"])]
-    assert of_another_field[0] == "Title  as it is"
-
-
-def test_an_ingestion_keeps_titles_apart_where_the_index_has_the_field(tmp_path: Path, store: MemoryStore) -> None:
-    rows = write_rows(tmp_path / "a.jsonl", {"id": "a", "title": "Title", "text": "text"})
-    for _ in range(2):
-        index = BM25Index.from_store(store, config=replace(CONFIG, fields={"title": FieldWeight(chunk_size=5)}))
-        run(index, rows)
-        assert [(hit.text, hit.metadata["title"]) for hit in index.search("Title")] == [("text", "Title")]
+def test_a_row_may_have_anything_under_the_names_of_the_default_fields(tmp_path: Path, store: MemoryStore) -> None:
+    odd = {"id": "odd", "text": "text", "headings": [{"level": 1}], "metadata": {"title": 7}}
+    rows = write_rows(tmp_path / "a.jsonl", odd, {"id": "a", "title": "Title", "text": "text"})
+    with BM25Index.from_store(store, config=replace(CONFIG, fields="default")) as index:
+        assert ingest(index, find_files([rows])).rejected == {}
+        assert [(hit.id, hit.text) for hit in index.search("Title")] == [("a", "Title text")]
 
 
 def test_long_rows_are_cut_and_numbered(tmp_path: Path) -> None:

@@ -97,6 +97,18 @@ def test_bigrams_of_words_have_a_weight_of_their_own() -> None:
     assert alone.terms("合同 fig tree", CORPUS).terms == ["合同", "\0合同"]
 
 
+def test_question_words_have_a_weight_beside_a_word_that_is_known() -> None:
+    weighting = QueryWeighting(question_word_weight=0.25).over(DEFAULT_WEIGHTING)
+    made = QueryEncoder(lambda text: text.split(","), weighting, TermIds())
+    terms = made.terms({"fig,\0\0apple,\0\0apple": 3.0, "banana,\0\0fig": 1.0}, CORPUS)
+    assert (terms.terms, terms.qtf.tolist()) == (["fig", "banana", "apple"], [1, 1, 2])
+    assert [source.boost for source in terms.sources] == [3, 1, 3 * 0.25]
+    assert (terms.question_terms, terms.words) == ({"apple"}, {"fig", "banana"})
+    assert made.encode("pear,\0\0apple", CORPUS) == EMPTY  # so that a search says that no word is known
+    without = QueryEncoder(made.analyzer, QueryWeighting(question_word_weight=0).over(weighting), TermIds())
+    assert without.terms("fig,\0\0apple", CORPUS).terms == ["fig"]
+
+
 @pytest.mark.parametrize(
     ("tokens", "boosts"),
     [

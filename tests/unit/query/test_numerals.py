@@ -55,7 +55,15 @@ def test_numbers_are_spelt_as_laws_spell_them(number: str, spelt: str) -> None:
 
 def test_each_number_of_a_part_of_a_law_is_spelt() -> None:
     text = "第 3 編第12章，第5款第0条，第47次，第四条，第12345条，47条"
-    assert [found.spelling for found in spell_numbers(text)] == ["第三編", "第十二章", "第五款"]
+    assert [found.spelling for found in spell_numbers(text)] == ["第三編", "第十二章", "第五款", "第4条"]
+
+
+def test_numbers_in_characters_are_read_where_laws_spell_them_so() -> None:
+    text = "第四十七条 第 一百零五 章 第十款 第一十二条 第二〇条 第零条 第百条 第四十七次"
+    assert [found.spelling for found in spell_numbers(text)] == ["第47条", "第105章", "第10款"]
+    for number in range(1, 10_000):
+        (back,) = spell_numbers(f"第{spelling(str(number))}条")
+        assert back.spelling == f"第{number}条"
 
 
 CHUNKS = {
@@ -94,17 +102,46 @@ def test_an_article_in_characters_has_all_words_that_its_digits_are_written_with
 def test_explain_names_the_digits(law: BM25Index) -> None:
     explained = law.explain(Query.parse("劳动第47条^2"), "47")
     of_article = {term.term: term for term in explained.terms if term.source}
-    assert {term.source for term in of_article.values()} == {"'第47条' in characters"}
+    assert {term.source for term in of_article.values()} == {"'第47条' as '第四十七条'"}
     assert of_article.keys() == {"第四十七条", "第四", "四十", "十七", "七条"}
     single = {term.term: term.query_weight for term in law.explain("第47条", "47").terms}
     assert all(term.query_weight == pytest.approx(2 * single[term.term]) for term in of_article.values())
     assert explained.value == pytest.approx(law.search(Query.parse("劳动第47条^2"))[0].score)
 
 
-def test_the_characters_weigh_no_more_than_the_digits_would(law: BM25Index) -> None:
-    for query, most in (("第47条", law.term_statistics(["劳动者"])[0].idf), ("第40条", 0.0)):
+def test_the_other_spelling_weighs_no_more_than_what_is_written(law: BM25Index) -> None:
+    for query, known in (("第47条", True), ("第40条", False)):
         weights = {term.term: term.query_weight for term in law.explain(query, "47").terms}
-        assert weights.get("第四十七条", 0.0) == pytest.approx(most)  # unknown digits count as those of one chunk
+        # Each of three unknown words counts as one of one chunk.
+        assert ("第四十七条" in weights) == known
+        assert weights.get("第四十七条", 0) <= 3 * law.term_statistics(["劳动者"])[0].idf
+
+
+def contract() -> BM25Index:
+    index = BM25Index.from_store(MemoryStore(), config=IndexConfig(12))
+    texts = {"rust": "src/main.rs:28:47", "47": "第47条 买方应于十日内付款。", "48": "第48条 卖方应当交货。"}
+    index.add([*texts.values(), CHUNKS["74"]], ids=[*texts, "74"])
+    return index
+
+
+def test_an_article_in_digits_is_found_by_its_characters() -> None:
+    index = contract()
+    assert found(index, "第四十七条", min_should_match="100%") == ["47"]
+    assert found(index, "第四十七条")[0] == "47"
+    (hit,) = index.search("第四十七条 付款", min_should_match="100%", highlight=True)
+    assert hit.highlights is not None
+    assert "47" in [hit.text[start:end] for start, end in hit.highlights[0].marks]
+
+
+def test_digits_of_an_article_are_not_doubled() -> None:
+    index = contract()
+    for query in ("第47条 付款", "第四十七条 付款"):
+        explained = index.explain(query, "47")
+        (number,) = (term for term in explained.terms if term.term == "47")
+        assert "latin_weight" not in number.factors
+        assert explained.value == pytest.approx(index.search(query)[0].score)
+    (plain,) = (term for term in index.explain("付款 47", "47").terms if term.term == "47")
+    assert "latin_weight" in plain.factors
 
 
 def test_numerals_can_be_left_alone(law: BM25Index) -> None:

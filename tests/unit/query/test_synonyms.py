@@ -77,7 +77,7 @@ def test_mapping_works_in_one_direction_and_keeps_the_word() -> None:
 
 
 def test_chinese_words_of_several_tokens_match_within_a_sentence() -> None:
-    analyzer = Analyzer(AnalyzerConfig(query_segmentation="search", query_stop_words=()))
+    analyzer = Analyzer(AnalyzerConfig(query_segmentation="search", question_words=()))
     made = SynonymTable(Synonyms.parse("劳动合同, 雇佣协议\n勞動仲裁 => 劳动争议仲裁"), analyzer)
     words = [token for token in analyzer.query("解除劳动合同要劳动仲裁吗") if token[0] != "\0"]
     matches = list(made.matches(words))

@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from support.reference import split
+from support.reference import BM25, Corpus, Field, split
 
 from rag_bm25 import BM25Index, FieldWeight, IndexConfig, QueryWeighting
 from rag_bm25.documents.checks import check_chunks
@@ -87,6 +87,19 @@ def test_terms_of_a_field_are_found_and_counted(index: BM25Index) -> None:
     assert found(index, "fig") == ["2"]
     assert index.stats().num_terms == 4
     assert index.verify().ok
+
+
+def test_default_fields_score_as_the_loops_say(store: MemoryStore) -> None:
+    texts = {"1": "apple fig", "2": "fig", "3": "x y z"}
+    metadatas = [{"title": "apple tree", "headings": ["fig", "apple x"]}, {}, {"headings": ["apple"]}]
+    fields = [{"title": ["apple", "tree"], "headings": ["fig", "apple", "x"]}, {}, {"headings": ["apple"]}]
+    model = BM25(4, fields={"title": Field(120, 1.5, 0.75), "headings": Field(60, 1, 0.75)})
+    corpus = Corpus({id_: text.split() for id_, text in texts.items()}, dict(zip(texts, fields, strict=True)))
+    config = IndexConfig(4, length_unit="terms", analyzer=split, fields="default")
+    with BM25Index.from_store(store, config=config) as index:
+        index.add(list(texts.values()), ids=list(texts), metadatas=metadatas)
+        found = {hit.id: hit.score for hit in index.search("apple fig tree")}
+    assert found == pytest.approx(model.scores(["apple", "fig", "tree"], corpus), rel=1e-5)
 
 
 def test_length_is_that_of_the_text(index: BM25Index) -> None:

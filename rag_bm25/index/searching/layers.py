@@ -1,0 +1,110 @@
+"""Fuse the candidates of two arms in layers: the first ones of each arm, then twice as many, and so on.
+
+The new candidates of a layer follow below those before, so that a deeper search does not change the first hits.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import chain, islice
+from typing import TYPE_CHECKING, TypeAlias
+
+from rag_bm25.documents.chunks import HybridHit
+from rag_bm25.hits.selection import rank_of
+from rag_bm25.index.searching.fusion import Weighted
+from rag_bm25.index.searching.fusion_explanation import FusedArm
+from rag_bm25.query.explanation import Explanation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from rag_bm25.index.searching.fusion import Fusion
+    from rag_bm25.store.rows import ChunkRow, Match
+
+ScoredArms: TypeAlias = "tuple[dict[str, float], dict[str, float]]"
+"""Key of a row -> its score, in the lexical and the dense arm."""
+
+
+@dataclass(frozen=True, eq=False)
+class Layer:
+    """Candidates that are fused at once."""
+
+    arms: ScoredArms
+    fused: Mapping[str, float]  # of those that are in no layer before
+    shift: float  # by which that is less than what the fusion gave
+
+    @classmethod
+    def of(cls, arms: ScoredArms, bound: float, fusion: Fusion, above: Mapping[str, float]) -> Layer:
+        """Fuse candidates, and put the new ones below the others."""
+        new = {pk: score for pk, score in fusion.fuse(*arms, bound).items() if pk not in above}
+        if not (above and new):
+            return cls(arms, new, 0.0)
+        lowest = min(above.values())
+        shift, most = max(max(new.values()) - lowest, 0.0), math.nextafter(lowest, -math.inf)
+        return cls(arms, {pk: min(score - shift, most) for pk, score in new.items()}, shift)
+
+
+@dataclass(frozen=True, eq=False)
+class FusedCandidates:
+    """The candidates of both arms."""
+
+    rows: Mapping[str, ChunkRow]
+    layers: Sequence[Layer]
+    bound: float  # upper bound of the BM25 scores
+
+    @classmethod
+    def of(
+        cls, found: Sequence[list[Match]], missed: ScoredArms, heads: tuple[int, int], fusion: Fusion, bound: float
+    ) -> FusedCandidates:
+        """Fuse the matches of both arms, and in the first layer the scores that one of them missed."""
+        layers: list[Layer] = []
+        above: dict[str, float] = {}
+        for arms in _layers(found, missed, heads):
+            layers.append(Layer.of(arms, bound, fusion, above))
+            above |= layers[-1].fused
+        return cls({match.row.pk: match.row for match in chain(*found)}, layers, bound)
+
+    def hits(self, *, arm_scores: bool) -> list[HybridHit]:
+        """Return the candidates as hits, best first."""
+        hits = [
+            _to_hit(self.rows[pk], score, [arm.get(pk) for arm in layer.arms] if arm_scores else [])
+            for layer in self.layers
+            for pk, score in layer.fused.items()
+        ]
+        return sorted(hits, key=rank_of)
+
+    def explained(self, row: ChunkRow, lexical: Explanation, fusion: Fusion) -> tuple[str, FusedArm, FusedArm, float]:
+        """Return the key of a chunk among the candidates, both arms with its scores, and the shift of its layer."""
+        chunk = row.id, row.namespace
+        pk = next((found.pk for found in self.rows.values() if (found.id, found.namespace) == chunk), row.pk)
+        layer = next((layer for layer in self.layers if pk in layer.fused), self.layers[0])
+        sparse, dense = layer.arms
+        if sparse.get(pk) == 0 < lexical.value:
+            lexical = Explanation(0.0, "the filter of the arm leaves it out")
+        weights = (fusion.sparse, fusion.dense) if isinstance(fusion, Weighted) else (1.0, 1.0)
+        similarity = Explanation(dense.get(pk, 0.0), "similarity of the embeddings")
+        return (
+            pk,
+            FusedArm("sparse", sparse, self.bound, weights[0], lexical if pk in sparse else None),
+            FusedArm("dense", dense, 1.0, weights[1], similarity if pk in dense else None),
+            layer.shift,
+        )
+
+
+def _layers(found: Sequence[list[Match]], missed: ScoredArms, heads: tuple[int, int]) -> Iterator[ScoredArms]:
+    """Yield the scores of the first candidates of both arms, those of twice as many, and so on, to the last ones."""
+    sparse, dense = ({match.row.pk: match.score for match in matches} for matches in found)
+    first, second = heads
+    yield {**_first(sparse, first), **missed[0]}, {**_first(dense, second), **missed[1]}
+    while len(sparse) > first or len(dense) > second:
+        first, second = 2 * first, 2 * second
+        yield _first(sparse, first), _first(dense, second)
+
+
+def _first(scores: dict[str, float], count: int) -> dict[str, float]:
+    return dict(islice(scores.items(), count))
+
+
+def _to_hit(row: ChunkRow, score: float, arm_scores: Sequence[float | None]) -> HybridHit:
+    return HybridHit(row.id, score, row.text, row.metadata, row.namespace, *arm_scores)

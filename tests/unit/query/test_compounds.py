@@ -1,0 +1,76 @@
+"""Names of several words, which count in a query as the heaviest of them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.memory_store import MemoryStore
+
+from rag_bm25 import Analyzer, BM25Index, IndexConfig, Query, QueryExpansion
+
+TEXTS = {
+    "code": "错误码 0x17：重新烧录固件",
+    "sale": "S5-D2 销售合同，S5-D2 的交货",
+    "other": "S5-D1 返厂维修",
+    "parts": "S5 电机，D2 传感器",
+    "volts": "电压 220 V，电流 16 A",
+}
+
+
+@pytest.fixture(scope="module")
+def products() -> BM25Index:
+    made = BM25Index.from_store(MemoryStore(), config=IndexConfig(10))
+    made.add(list(TEXTS.values()), ids=list(TEXTS))
+    return made
+
+
+def terms_of(index: BM25Index, query: Any, **options: Any) -> dict[str, Any]:
+    return {term.term: term for term in index.explain(query, "sale", **options).terms}
+
+
+def test_only_names_with_digits_are_compounds() -> None:
+    found = Analyzer().compounds("S5-D2 on-line 404,500,502 220V カタカナ C++ 2.5.1 15")
+    assert found == [("s5-d2", "s5", "d2"), ("220v", "220"), ("2.5.1", "2.5")]
+
+
+def test_a_name_does_not_hide_what_is_asked_of_it(products: BM25Index) -> None:
+    assert products.search("错误码 0x17 S5-D2")[0].id == "code"
+    terms = terms_of(products, "0x17 S5-D2")
+    name = [terms[term] for term in ("s5-d2", "s5", "d2")]
+    assert math.fsum(term.query_weight for term in name) == pytest.approx(max(term.idf for term in name))
+    assert {"share"} <= name[0].factors.keys()
+    assert len({term.factors["share"] for term in name}) == 1
+
+
+def test_what_no_chunk_has_takes_no_share(products: BM25Index) -> None:
+    terms = terms_of(products, "S5-D2-X9")
+    known = [term for term in terms.values() if term.df and term.channel == "word"]
+    assert {term.term for term in known} == {"s5", "d2"}
+    assert math.fsum(term.query_weight for term in known) == pytest.approx(max(term.idf for term in known))
+
+
+def test_a_part_counts_beside_the_name(products: BM25Index) -> None:
+    alone, beside = terms_of(products, "S5-D2")["d2"], terms_of(products, "S5-D2 D2")["d2"]
+    assert beside.query_weight == pytest.approx(alone.query_weight + alone.idf)
+
+
+def test_a_synonym_of_a_name_weighs_no_more_than_the_name(products: BM25Index) -> None:
+    expansion = QueryExpansion({"S5-D2": ["电机"]})
+    terms = terms_of(products, "S5-D2", expansion=expansion)
+    name = math.fsum(terms[term].query_weight for term in ("s5-d2", "s5", "d2"))
+    assert terms["电机"].query_weight <= name * (1 + 1e-9)
+
+
+@given(
+    st.lists(st.sampled_from(["S5-D2", "d2", "S5-D1^2", "固件", "220V", "S5-S5", "unknown1-x"]), min_size=1, max_size=5)
+)
+def test_the_score_is_the_sum_of_what_is_explained(products: BM25Index, words: list[str]) -> None:
+    query = Query.parse(" ".join(words))
+    for hit in products.search(query):
+        explained = products.explain(query, hit.id)
+        assert explained.value == pytest.approx(hit.score)
+        assert math.fsum(term.contribution for term in explained.terms) == pytest.approx(hit.score)
