@@ -97,9 +97,7 @@ class OriginOptions:
     ] = None
     from_token: Annotated[
         str | None,
-        opt.option(
-            "Token for --from-uri.", envvar="RAG_BM25_FROM_TOKEN", callback=opt.read_token, metavar="TOKEN|@FILE"
-        ),
+        opt.option("Token for --from-uri.", envvar="MILVUS_FROM_TOKEN", callback=opt.read_token, metavar="TOKEN|@FILE"),
     ] = None
     vector_field: Annotated[
         str | None, opt.option("Field of the collection with the dense vectors for the index: nothing is embedded.")

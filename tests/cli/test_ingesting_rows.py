@@ -58,12 +58,12 @@ def test_a_collection_that_has_lost_too_much_is_an_error(theirs: ForeignRows) ->
 
 
 def test_the_place_of_the_collection(theirs: ForeignRows, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("RAG_BM25_FROM_TOKEN", "kim:pass")
+    monkeypatch.setenv("MILVUS_FROM_TOKEN", "kim:pass")
     monkeypatch.setenv("MILVUS_TOKEN", "root:own")
     run_json(*OPTIONS, "--uri", "http://one:19530")
     other = ("--from-uri", "http://two:19530", "--name", "two", "--id-prefix", "{source}#")
     run_json(*OPTIONS, "--uri", "http://one:19530", *other)
-    monkeypatch.delenv("RAG_BM25_FROM_TOKEN")
+    monkeypatch.delenv("MILVUS_FROM_TOKEN")
     assert run_json(*OPTIONS, "--uri", "http://one:19530", *other)["unchanged"] == 3
     ours, two = ("http://one:19530", "mine", "root:own"), ("http://two:19530", "mine")
     assert theirs.opened == [ours, (*two, "kim:pass"), (*two, None)]
