@@ -75,3 +75,30 @@ CJK = (
 def script_of(char: str) -> Script:
     """Return the script of a character."""
     return next((script for script in SCRIPTS if re.match(script.run, char)), LETTERS)
+
+
+HAN_DIGITS = "零一二三四五六七八九"
+_HAN_UNITS = {"千": 1000, "百": 100, "十": 10}
+
+
+def han_number(number: int) -> str:
+    """Return a number in 1..9999 as laws have it: 十二, 一百零五, 一千零一十."""
+    spelt = ""
+    for unit, size in (*_HAN_UNITS.items(), ("", 1)):
+        digit = number // size % 10
+        if digit:
+            spelt += HAN_DIGITS[digit] + unit
+        elif spelt and not spelt.endswith("零"):
+            spelt += "零"
+    return spelt.rstrip("零").removeprefix("一" if 10 <= number < 20 else "")
+
+
+def read_han_number(characters: str) -> int:
+    """Return the number in 1..9999 that `han_number` writes in these characters, or 0."""
+    number, digit = 0, 0
+    for char in characters:
+        size = _HAN_UNITS.get(char, 0)
+        number += (digit or 1) * size
+        digit = 0 if size else HAN_DIGITS.index(char)
+    number += digit
+    return number if han_number(number) == characters else 0

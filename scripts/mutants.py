@@ -94,6 +94,8 @@ MUTANTS = [
     Mutant("ingestion/owners", "former if former in self.partly_read else self._owner(row)", "self._owner(row)"),
     Mutant("ingestion/pruning", "if self.gone and not self.there:", "if False:"),
     Mutant("ingestion/opening", "flags | _FILE", "flags"),
+    Mutant("ingestion/splitting", "header = outline.header(start)", 'header = ""'),
+    Mutant("ingestion/formats/pages", ' and words.issuperset(_units(_LEADERS.sub(" ", line)))', ""),
     Mutant("ingestion/opening", "if not stat.S_ISREG(os.fstat(descriptor).st_mode):", "if False:"),
     Mutant("serving/gate", "_Lane(1, MAX_WRITES_WAITING)", "_Lane(2, MAX_WRITES_WAITING)"),
     Mutant("serving/gate", "with limited(check):", "with limited(print):"),

@@ -189,10 +189,10 @@ class CountingEncoder(ABC):
         weighting: QueryWeighting | None,
         expansion: QueryExpansion | None,
     ) -> QueryEncoder:
-        """Return the encoder of queries; it reads the vocabulary only for near spellings and prefixes."""
+        """Return the encoder of queries; it reads the vocabulary only where a query asks for it."""
         if any(query.has_conditions for query in queries):
             raise ParameterError("must, must_not and phrases are not supported here: a vector cannot express them")
-        expander = self._expanders.make(expansion, completing=any(query.has_prefix for query in queries))
+        expander = self._expanders.make(expansion)
         own = self.config.query_weighting()
         weights = own if weighting is None else weighting.over(own)
         return QueryEncoder(self._documents.analyzer, weights, counted.ids, expander)

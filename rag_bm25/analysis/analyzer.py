@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from functools import cached_property
-from itertools import chain
+from itertools import chain, filterfalse
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 from rag_bm25.analysis.bigrams import bigrams_of, locate_bigrams
 from rag_bm25.analysis.case import settle_capitals, settle_case
+from rag_bm25.analysis.characters import characters_of, locate_characters
 from rag_bm25.analysis.config import AnalyzerConfig
 from rag_bm25.analysis.normalization import Origins, join_lines, keeps_places, normalize, plain_form
 from rag_bm25.analysis.phrases import PhraseText, PhraseWords
@@ -28,7 +29,7 @@ from rag_bm25.analysis.words import (
     words_of,
 )
 from rag_bm25.checks import check_choice
-from rag_bm25.vectors.terms import BIGRAM_MARK, QUESTION_MARK, is_bigram
+from rag_bm25.vectors.terms import BIGRAM_MARK, QUESTION_MARK, is_word
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
@@ -58,7 +59,7 @@ class Analyzer:
     --------
     >>> analyzer = Analyzer()
     >>> analyzer("Milvus v2.5.1 與全文檢索")
-    ['milvus', '2.5.1', '2.5', '与', '全文', '检索', '全文检索', '\x00与全', '\x00全文', '\x00文检', '\x00检索']
+    ['milvus', '2.5.1', '2.5', '与', '全文', '检索', '全文检索', '\x00与全', '\x00全文', '\x00文检', '\x00检索', ...]
     >>> analyzer.query("Can you tell me about the IT department?")
     ['it', 'depart', '\x00it depart']
     >>> analyzer.query("What is the IT department?")
@@ -100,9 +101,9 @@ class Analyzer:
         Returns
         -------
         list of str
-            Words of 1 to 64 characters in text order, with repeats; after them the bigrams, likewise, each marked by
-            :data:`rag_bm25.vectors.terms.BIGRAM_MARK`; and then those of question words, each marked by
-            :data:`~rag_bm25.vectors.terms.QUESTION_MARK`, unless the query has no other words.
+            Words of 1 to 64 characters in text order, with repeats; after them the bigrams and the characters,
+            likewise, each marked by :data:`rag_bm25.vectors.terms.BIGRAM_MARK`; and then those of question words, each
+            marked by :data:`~rag_bm25.vectors.terms.QUESTION_MARK`, unless the query has no other words.
         """
         query = self._query(settle_capitals(text))
         return [*query.tokens, *(QUESTION_MARK + term for term in query.question_terms)]
@@ -136,6 +137,8 @@ class Analyzer:
             at += len(piece)
         if self.config.bigrams:
             tokens += locate_bigrams(form, self._in_chunks.dropped_chinese)
+        if self.config.characters:
+            tokens += locate_characters(form, self._in_chunks.dropped_chinese)
         if self.config.word_bigrams:
             tokens += self._word_bigrams.locate(form)
         if not tokens or form is text or keeps_places(text):
@@ -239,17 +242,18 @@ class Analyzer:
         Returns
         -------
         list of str
-            Bigrams, which a text has if nothing is between the words, and words that no stop word can be mistaken for.
+            Bigrams, which a text has if nothing is between the words, characters, and words that no stop word can be
+            mistaken for.
         """
         # Without capitals: IT department has a bigram that it department lacks. With them: non-JavaScript is two words.
         tokens, sure = self(phrase.casefold()), set(self.phrase_text(phrase).words)
-        bigrams = set(filter(is_bigram, self(phrase)))
+        marked = set(filterfalse(is_word, self(phrase)))
         if self._other_words is not None or self.config.compounds == "all":
             sure = set()  # a user word hides its parts, and U.S.A is not USA
         return [
             token
             for token in tokens
-            if token in bigrams
+            if token in marked
             or (token in sure and token not in self._stop_terms and not is_segmented(token) and not is_syllabic(token))
         ]
 
@@ -341,9 +345,9 @@ class Analyzer:
         text = self._normal_form(text)
         if self._other_words is None and self.config.word_bigrams and not holds_segmented(text):
             words, word_bigrams = kept.word_bigrams.channels(text)
-            return [*words, *self._character_bigrams(text, kept), *word_bigrams]
+            return [*words, *self._of_characters(text, kept), *word_bigrams]
         tokens = self._words_beside_bigrams(text, mode, kept)
-        tokens += self._character_bigrams(text, kept)
+        tokens += self._of_characters(text, kept)
         if self.config.word_bigrams:
             tokens += self._word_bigrams.of(text)
         return tokens
@@ -355,10 +359,12 @@ class Analyzer:
             tokens += [piece.casefold()] if place % 2 else self._tokens_between(piece, mode, kept)
         return tokens
 
-    def _character_bigrams(self, text: str, kept: _Kept) -> list[str]:
-        if not self.config.bigrams:
-            return []
-        return bigrams_of(text, kept.dropped_chinese, distinct=self.config.distinct_bigrams)
+    def _of_characters(self, text: str, kept: _Kept) -> Iterator[str]:
+        """Yield the bigrams of characters, and the single ones."""
+        if self.config.bigrams:
+            yield from bigrams_of(text, kept.dropped_chinese, distinct=self.config.distinct_bigrams)
+        if self.config.characters:
+            yield from characters_of(text, kept.dropped_chinese)
 
     def _tokens_between(self, text: str, mode: Segmentation, kept: _Kept) -> Iterable[str]:
         """Return the tokens of a text without user words of mixed scripts."""
@@ -408,9 +414,9 @@ def _move_question_words(every: list[str], words: list[str], phrases: list[str])
             questions.append(word)
     if not phrases:
         return [*words, *every[first:]], questions
-    bigrams = Counter(every[first:])
-    inside = Counter(chain.from_iterable(map(bigrams_of, phrases))) & bigrams
-    return [*words, *(bigrams - inside).elements()], [*questions, *inside.elements()]
+    marked = Counter(every[first:])
+    inside = Counter(token for phrase in phrases for token in (*bigrams_of(phrase), *characters_of(phrase))) & marked
+    return [*words, *(marked - inside).elements()], [*questions, *inside.elements()]
 
 
 class _Query(NamedTuple):

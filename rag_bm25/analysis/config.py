@@ -59,9 +59,12 @@ class AnalyzerConfig:
     bigrams : bool
         Whether each two neighbouring Chinese characters are a term, too, in a channel of their own. They match where
         the dictionary cuts a query and a chunk differently. A search weighs them by its ``bigram_weight``.
+    characters : bool
+        Whether each Chinese character is a term, too, in a channel of its own, but for the commonest ones: 税 finds
+        增值税. A search weighs them by its ``character_weight``.
     word_bigrams : bool
-        Whether each two neighbouring words of other scripts are a term of that channel, too, unless one is a number, a
-        stop word or a question word, or a sign stands between them. A search weighs them by its
+        Whether each two neighbouring words of other scripts are a term of the channel of bigrams, too, unless one is a
+        number, a stop word or a question word, or a sign stands between them. A search weighs them by its
         ``word_bigram_weight``.
     compounds : {"identifiers", "all"}
         Which compounds are a term as a whole, beside their parts: those with a digit, an underscore, a dot or camel
@@ -98,6 +101,7 @@ class AnalyzerConfig:
     user_words: Annotated[tuple[tuple[str, int | None], ...], _sorted_user_words] = ()
     split_camel_case: bool = False
     bigrams: bool = True
+    characters: bool = True
     word_bigrams: bool = True
     compounds: Compounds = "identifiers"
     question_words: Annotated[tuple[str, ...], _sorted_stop_words] = QUESTION_WORDS

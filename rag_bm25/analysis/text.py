@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from rag_bm25.vectors.terms import BIGRAM_MARK, QUESTION_MARK, term_text
+from rag_bm25.vectors.terms import BIGRAM_MARK, QUESTION_MARK, is_bigram, is_character, term_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -35,9 +35,9 @@ def shift(tokens: Iterable[Token], by: int) -> list[Token]:
 class TextAnalyzer(Protocol):
     """Any callable that returns the tokens of a text, in order and with repeats.
 
-    A token that begins with a NUL character is a bigram, a term of the second channel; others are words. An analyzer
-    that cuts queries differently has a method ``query``, too; there, a token that begins with two NUL characters is a
-    question word, which counts by the ``question_word_weight``.
+    A token that begins with a NUL character is a bigram, or, with one more character, a single character: terms of
+    further channels. Others are words. An analyzer that cuts queries differently has a method ``query``, too; there, a
+    token that begins with two NUL characters is of a question word, which counts by the ``question_word_weight``.
     """
 
     def __call__(self, text: str, /) -> list[str]:
@@ -73,12 +73,13 @@ def query_tokens(analyzer: TextAnalyzer, text: str) -> list[str]:
 class AnalysedText:
     r"""The tokens of a text by channel, each in text order and with repeats.
 
-    >>> AnalysedText.of(["劳动", "\0劳动", "\0动合", "合同", "\0合同"])
-    AnalysedText(words=('劳动', '合同'), bigrams=('\x00劳动', '\x00动合', '\x00合同'))
+    >>> AnalysedText.of(["劳动", "\0劳动", "\0动合", "合同", "\0合同", "\0劳"])
+    AnalysedText(words=('劳动', '合同'), bigrams=('\x00劳动', '\x00动合', '\x00合同'), characters=('\x00劳',))
     """
 
     words: tuple[str, ...]
     bigrams: tuple[str, ...] = ()
+    characters: tuple[str, ...] = ()
     question_terms: tuple[str, ...] = ()  # of a query that has other words
 
     @classmethod
@@ -87,9 +88,9 @@ class AnalysedText:
         words = tuple([token for token in tokens if not token.startswith(BIGRAM_MARK)])
         if len(words) == len(tokens):
             return cls(words)
-        bigrams = tuple([t for t in tokens if t.startswith(BIGRAM_MARK) and not t.startswith(QUESTION_MARK)])
-        questions = [token.removeprefix(QUESTION_MARK) for token in tokens if token.startswith(QUESTION_MARK)]
-        return cls(words, bigrams, tuple(questions))
+        questions = tuple([token.removeprefix(QUESTION_MARK) for token in tokens if token.startswith(QUESTION_MARK)])
+        others = [token for token in tokens if not token.startswith(QUESTION_MARK)] if questions else tokens
+        return cls(words, tuple(filter(is_bigram, others)), tuple(filter(is_character, others)), questions)
 
     @classmethod
     def of_query(cls, analyzer: TextAnalyzer, text: str) -> AnalysedText:
@@ -97,8 +98,8 @@ class AnalysedText:
 
     @property
     def terms(self) -> tuple[str, ...]:
-        """The words, then the bigrams."""
-        return self.words + self.bigrams
+        """The words, then the bigrams, then the characters."""
+        return self.words + self.bigrams + self.characters
 
     @property
     def phrase(self) -> tuple[str, ...]:

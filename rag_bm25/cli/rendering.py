@@ -111,12 +111,13 @@ def _make_snippet(hit: Hit, width: int) -> Text:
 def render_stats(stats: IndexStats) -> Text:
     """Return the figures of an index, and the effect of its chunk size."""
     unit = unit_name(stats.length_unit)
-    of_channels = f" of words, {stats.average_bigram_idf:.4f} of bigrams" if stats.average_bigram_idf else ""
+    means = {"bigrams": stats.average_bigram_idf, "characters": stats.average_character_idf}
+    of_channels = "".join(f", {mean:.4f} of {name}" for name, mean in means.items() if mean)
     rows = {
         "chunks": f"{stats.num_chunks:,}",
         "terms": f"{stats.num_terms:,}",
         "namespaces": ", ".join(map(name_namespace, stats.namespaces)) or "none",
-        "mean IDF": f"{stats.average_idf:.4f}{of_channels}",
+        "mean IDF": f"{stats.average_idf:.4f}{' of words' * bool(of_channels)}{of_channels}",
         "mean length": f"{stats.mean_length:,.1f} {unit}",
         "chunk size": f"{stats.chunk_size:g} {unit}",
         "weighting": stats.weighting,

@@ -16,6 +16,7 @@ from rag_bm25.analysis.runs import is_within_word
 from rag_bm25.budget import check_budget
 from rag_bm25.definitions import Between, check_fields
 from rag_bm25.documents.chunks import Fragment
+from rag_bm25.vectors.terms import is_character, term_text
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -115,8 +116,13 @@ class Highlighter:
     def highlight(self, text: str) -> tuple[Fragment, ...]:
         """Return the best fragments of a text, by falling score, then by place."""
         check_budget()
-        marks = merge(locate_terms(self.analyzer, self.weights.keys(), text), self._bits)
+        tokens = locate_terms(self.analyzer, self.weights.keys(), text)
+        marks = merge(list(filter(self._says_much, tokens)) or tokens, self._bits)
         return _MarkedText(text, marks, self._scores, self.highlighting).best_fragments() if marks.starts else ()
+
+    def _says_much(self, token: Token) -> bool:
+        """Return whether a token is no single character, or one that is a word of the query."""
+        return not is_character(token.text) or term_text(token.text) in self.weights
 
     @cached_property
     def _bits(self) -> dict[str, int]:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from rag_bm25.documents.chunks import Chunk
 
-SOURCE, NUMBER, START = "source", "chunk", "start_index"
+SOURCE, NUMBER, START, END = "source", "chunk", "start_index", "end_index"
 """The metadata keys of a chunk's place."""
 
 MAX_GAP = 64  # characters of white space that a splitter may leave out between two chunks
@@ -105,34 +105,44 @@ class Joined:
     chunks: tuple[Chunk, ...]
 
     def passage(self, own: Chunk) -> Passage:
-        """Return the text as the passage of one of the chunks."""
+        """Return the text as the passage of one of the chunks, which begins with the header of its table."""
         start = self.starts[own.id]
-        return Passage(self.text, start, start + len(own.text), self.chunks)
+        header = own.text[: _header_size(own)] if start else ""
+        text = f"{self.text[:start]}{header}{self.text[start:]}" if header else self.text
+        return Passage(text, start, start + len(own.text), self.chunks)
 
 
 def join(chunks: Sequence[Chunk]) -> Joined:
     """Join consecutive chunks; what two of them share is there once."""
-    text, starts, at = chunks[0].text, {chunks[0].id: 0}, 0
+    text, starts, at = chunks[0].text, {chunks[0].id: 0}, _header_size(chunks[0])
     settled: list[str] = []  # the text before `text`, which no later chunk changes
     length = 0
     for previous, chunk in pairwise(chunks):
-        at = _place_after(text, at, previous, chunk)
-        text = text.ljust(at, "\n")[:at] + chunk.text + text[at + len(chunk.text) :]
+        own = chunk.text[_header_size(chunk) :]
+        at = _place_after(text, at, previous, chunk, own)
+        text = text.ljust(at, "\n")[:at] + own + text[at + len(own) :]
         starts[chunk.id] = length + at
-        if chunk.text:
+        if own:
             settled.append(text[:at])
             text, length, at = text[at:], length + at, 0
     return Joined("".join(settled) + text, starts, tuple(chunks))
 
 
-def _place_after(text: str, at: int, previous: Chunk, chunk: Chunk) -> int:
+def _header_size(chunk: Chunk) -> int:
+    """Return how many characters of a chunk repeat the header of its table: its text is longer than its place."""
+    start, end = DocumentPosition.of(chunk).start, _count(chunk.metadata.get(END))
+    size = 0 if start is None or end is None or end <= start else max(0, len(chunk.text) - (end - start))
+    return size if chunk.text[:size].endswith("\n") else 0
+
+
+def _place_after(text: str, at: int, previous: Chunk, chunk: Chunk, own: str) -> int:
     """Return where a chunk begins in the text that ends with the previous one, which begins at `at`."""
     before, after = DocumentPosition.of(previous).start, DocumentPosition.of(chunk).start
     if before is not None and after is not None and 0 <= after - before <= len(previous.text) + MAX_GAP:
         begin = at + after - before
-        if chunk.text.startswith(text[begin : begin + len(chunk.text)]):
+        if own.startswith(text[begin : begin + len(own)]):
             return begin
-    shared = _shared(text, chunk.text, min(len(previous.text), len(chunk.text), MAX_OVERLAP))
+    shared = _shared(text, own, min(len(previous.text), len(own), MAX_OVERLAP))
     return len(text) - shared if shared or text[-1:].isspace() else len(text) + 1
 
 

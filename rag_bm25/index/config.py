@@ -36,9 +36,9 @@ class _Fields(dict[str, FieldWeight]):
 class IndexConfig:
     """Parameters of an index.
 
-    `idf`, `epsilon`, `k3` and the weights of kinds of terms, `bigram_weight`, `word_bigram_weight`, `latin_weight` and
-    `question_word_weight`, weigh the query, and may differ each time the index is opened or searched. The stored
-    vectors depend on everything else, which is fixed when the index is created.
+    `idf`, `epsilon`, `k3` and the weights of kinds of terms, `bigram_weight`, `character_weight`, `word_bigram_weight`,
+    `latin_weight` and `question_word_weight`, weigh the query, and may differ each time the index is opened or
+    searched. The stored vectors depend on everything else, which is fixed when the index is created.
 
     Parameters
     ----------
@@ -75,9 +75,10 @@ class IndexConfig:
     dense_metric : {"COSINE", "IP"}
         Similarity of dense vectors, larger for better. ``"IP"`` is for models that were trained for inner
         products, such as DPR: the cosine drops the lengths of their vectors. Of normalised vectors, L2 ranks as both.
-    bigram_weight, word_bigram_weight : float
-        Weights of the bigrams of Chinese characters and of words, in [0, 1000], beside that of words, which is 1; 0
-        leaves them out. They matter where the analyzer makes bigrams, see :class:`rag_bm25.AnalyzerConfig`.
+    bigram_weight, character_weight, word_bigram_weight : float
+        Weights of the bigrams of Chinese characters, of single ones, and of the bigrams of words, in [0, 1000], beside
+        that of words, which is 1; 0 leaves them out. They matter where the analyzer makes such terms, see
+        :class:`rag_bm25.AnalyzerConfig`.
     latin_weight : float
         Factor of words of letters and numbers in a query that has bigrams of Chinese characters, in (0, 1000]: with its
         bigrams a Chinese word counts about twice, and these have none.
@@ -110,6 +111,7 @@ class IndexConfig:
     dense_dim: Dim | None = None
     dense_metric: DenseMetric = "COSINE"
     bigram_weight: Weight = DEFAULT_WEIGHTING.bigram_weight
+    character_weight: Weight = DEFAULT_WEIGHTING.character_weight
     word_bigram_weight: Weight = DEFAULT_WEIGHTING.word_bigram_weight
     latin_weight: LatinWeight = DEFAULT_WEIGHTING.latin_weight
     question_word_weight: Weight = DEFAULT_WEIGHTING.question_word_weight

@@ -33,8 +33,8 @@ class IndexStats:
         Sum and mean of the chunk lengths, in `length_unit`; the mean is the measured avgdl.
     average_idf : float
         Mean IDF over all words, of which a share is the IDF ``epsilon`` of words in half of the chunks or more.
-    average_bigram_idf : float
-        The same for bigrams; 0.0 where there are none.
+    average_bigram_idf, average_character_idf : float
+        The same for bigrams, and for single characters; 0.0 where there are none.
     namespaces : list of str
         All namespaces of the index.
     frequent_names : list of str
@@ -59,6 +59,7 @@ class IndexStats:
     mean_length: float
     average_idf: float
     average_bigram_idf: float
+    average_character_idf: float
     namespaces: list[str]
     frequent_names: list[str]
     chunk_size: float
@@ -92,6 +93,7 @@ def compute_stats(
         mean_length=statistics.mean_length,
         average_idf=statistics.idf_inputs.average_idf,
         average_bigram_idf=statistics.idf_inputs.average_bigram_idf,
+        average_character_idf=statistics.idf_inputs.average_character_idf,
         namespaces=list(namespaces),
         frequent_names=_frequent_names(statistics, vocabulary),
         chunk_size=config.chunk_size,

@@ -17,7 +17,7 @@ from rag_bm25.ingestion.encodings import check_encoding, decode
 from rag_bm25.ingestion.formats import FORMATS
 from rag_bm25.ingestion.formats.extraction import DEFAULT_TIMEOUT, EXTRACTOR
 from rag_bm25.ingestion.jsonl import read_json_lines
-from rag_bm25.ingestion.markup import MARKUP
+from rag_bm25.ingestion.markup import MARKUP, read_markdown
 from rag_bm25.ingestion.opening import open_regular, real_path
 from rag_bm25.ingestion.rows import (
     MAX_DOCUMENT_BYTES,
@@ -33,7 +33,7 @@ from rag_bm25.ingestion.splitting import MAX_TITLE as MAX_STORED_TITLE
 from rag_bm25.ingestion.tables import read_csv, read_parquet
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
     from typing import BinaryIO
 
@@ -59,6 +59,10 @@ class ReadOptions:
     id_prefix : str
         Text before the id of each row; ``{source}`` in it is the source of the file, so that ``{source}#`` tells the
         rows of several files apart.
+    hidden : bool
+        Whether the hidden sheets, rows, columns and slides of Office files are read, too.
+    read : callable of Path to str or None, optional
+        A reader of one's own: returns the text of a document as Markdown, or None to have it read as it is by default.
 
     Raises
     ------
@@ -70,6 +74,8 @@ class ReadOptions:
     fields: RowFields = field(default_factory=RowFields)
     timeout: float = DEFAULT_TIMEOUT
     id_prefix: str = ""
+    hidden: bool = False
+    read: Callable[[Path], str | None] | None = None
 
     def __post_init__(self) -> None:
         if self.encoding is not None:
@@ -178,9 +184,12 @@ def read_document(path: Path, options: ReadOptions = DEFAULT_OPTIONS) -> Documen
 
 
 def _read_document(path: Path, real: Path, options: ReadOptions) -> Document:
+    own = None if options.read is None else options.read(path)
+    if own is not None:
+        return read_markdown(own)
     suffix = path.suffix.lower()
     if suffix in FORMATS:
-        return EXTRACTOR.extract(path, real, options.encoding, options.timeout)
+        return EXTRACTOR.extract(path, real, options.encoding, options.timeout, hidden=options.hidden)
     with open_regular(path, real) as file:
         text, encoding = _read_text(file, options.encoding)
     try:
@@ -229,10 +238,9 @@ def _document_pieces(file: SourceFile, split: Splitter, options: ReadOptions) ->
     parts = split.split(document.text, document.headings)
     title = document.title[:MAX_STORED_TITLE] or PurePosixPath(file.source).stem
     for n, part in enumerate(parts):
-        text = document.text[part.start : part.end]
         metadata = {"source": file.source, "chunk": n, **_place(document, part, title)}
         end = file.size * (n + 1) // len(parts)
-        yield Piece(f"{file.source}#{n}", text, metadata, str(file.path), end, document.encoding)
+        yield Piece(f"{file.source}#{n}", part.text_of(document.text), metadata, str(file.path), end, document.encoding)
 
 
 def _place(document: Document, part: Part, title: str) -> dict[str, Any]:
@@ -299,7 +307,7 @@ def _pieces_of_row(row: Row, source: str, split: Splitter, options: ReadOptions)
         place = {"chunk": n, "start_index": part.start, "end_index": part.end}
         piece_id = id_ if len(parts) == 1 else f"{id_}#{n}"
         metadata = {**_row_place(source, place, own), **own}
-        yield Piece(piece_id, whole[part.start : part.end], metadata, row.where, row.end)
+        yield Piece(piece_id, part.text_of(whole), metadata, row.where, row.end)
 
 
 def _row_place(source: str, place: dict[str, int], own: dict[str, Any]) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise, takewhile
 from os.path import commonprefix
 from typing import TYPE_CHECKING, NamedTuple
@@ -32,6 +33,16 @@ SEPARATORS = (
 _PATTERNS = tuple(map(re.compile, SEPARATORS))
 _WITHIN_LINES = 2  # separators from here on are within a line
 _WORD = re.compile(r"\w")
+_ROWS = {
+    "|": re.compile(r"^(?:[^\n|]*\|[^\n]*(?:\n|\Z)){3,}", re.MULTILINE),
+    "\t": re.compile(r"^(?:[^\n\t]+(?:\t[^\n\t]*){2,}(?:\n|\Z)){3,}", re.MULTILINE),
+    ",": re.compile(r"^(?:[^\n,]+(?:,(?! )[^\n,]*){2,}(?:\n|\Z)){3,}", re.MULTILINE),
+}
+"""Lines that may be a table, by what separates their cells."""
+_RULE = re.compile(r"[ \t>|:]*-[-|: \t]*")  # below the header, in Markdown
+_NAME = re.compile(r"[\s\"']*[^\W\d]")  # of a column
+HEADER_ROWS = 3
+HEADER_SHARE = 3  # a header that is longer than this part of the maximum is not repeated
 
 
 class Part(NamedTuple):
@@ -43,11 +54,18 @@ class Part(NamedTuple):
         Its place in the text, in characters.
     headings : tuple of str
         The headings above it, from the highest level.
+    header : str
+        The header of the table that it goes on with, which its text begins with.
     """
 
     start: int
     end: int
     headings: tuple[str, ...]
+    header: str = ""
+
+    def text_of(self, text: str) -> str:
+        """Return the text of the chunk."""
+        return self.header + text[self.start : self.end]
 
 
 class _Section(NamedTuple):
@@ -82,6 +100,16 @@ class _Outline:
         """Return where the text after the headings that `start` is in begins, or `start`, if it is in a text."""
         at = bisect_right(self.starts, start) - 1
         return start if start >= self.sections[at].body else self._bodies[at]
+
+    @cached_property
+    def _tables(self) -> list[tuple[int, int, str]]:
+        return sorted(_tables(self.text))
+
+    def header(self, start: int) -> str:
+        """Return the header of the table within which `start` is, as far as it is before."""
+        at = bisect_left(self._tables, (start,)) - 1
+        begin, end, header = self._tables[at] if at >= 0 else (0, 0, "")
+        return header[: start - begin] if start < end else ""
 
     def path(self, start: int, end: int) -> tuple[str, ...]:
         """Return the headings above all of a chunk: those that its sections with text have in common."""
@@ -120,7 +148,7 @@ class Splitter:
         """Split a text without headings; one that is short enough is not changed."""
         if self.length(text) <= self.longest:
             return [text]
-        return [text[part.start : part.end] for part in self.split(text)]
+        return [part.text_of(text) for part in self.split(text)]
 
     def split(self, text: str, headings: Sequence[Heading] = ()) -> list[Part]:
         """Split a text at its headings, and sections that are too long within.
@@ -141,8 +169,12 @@ class Splitter:
         outline = _Outline(text, headings)
         groups = [group for run in _runs(outline.sections) for group in self._groups(text, run)]
         spans = [span for start, end in groups for span in self._cut(outline, start, end)]
-        stripped = [_strip(text, start, end) for start, end in spans]
-        return [Part(start, end, outline.path(start, end)) for start, end in stripped if _has_words(text, start, end)]
+        stripped = [(*_strip(text, start, end), header) for start, end, header in spans]
+        return [
+            Part(start, end, outline.path(start, end), header)
+            for start, end, header in stripped
+            if _has_words(text, start, end)
+        ]
 
     # Sections
 
@@ -174,22 +206,24 @@ class Splitter:
 
     # Within sections
 
-    def _cut(self, outline: _Outline, start: int, end: int) -> Iterator[tuple[int, int]]:
-        """Cut a span into spans within the maximum length."""
-        text = outline.text
+    def _cut(self, outline: _Outline, start: int, end: int) -> Iterator[tuple[int, int, str]]:
+        """Cut a span into spans within the maximum length, and the header of the table that each goes on with."""
+        text, header = outline.text, ""
         start, end = _strip(text, start, end)
         while start < end:
-            reach = self._reach(text, start, end)
+            reach = self._reach(text, start, end, self.longest - self.length(header))
             if reach >= end:
-                yield start, end
+                yield start, end, header
                 return
             body = outline.body(start)
             low = self._reach(text, body, reach, self.least) if body < reach else reach
             high = max(low, min(reach, self._leave(text, end)))
             cut, is_within = _find_cut(text, start, low, high, outline.starts)
-            yield start, cut
+            yield start, cut, header
             following = self._step_back(text, start, cut) if is_within else cut
             start = _strip(text, following, end)[0]
+            header = outline.header(start)
+            header = header if HEADER_SHARE * self.length(header) <= self.longest else ""
 
     def _reach(self, text: str, start: int, end: int, length: int | None = None) -> int:
         """Return the end of the longest part from `start` that is not longer than `length`, at least one character."""
@@ -279,6 +313,34 @@ def _sections(text: str, headings: Sequence[Heading]) -> Iterator[_Section]:
         above = [*takewhile(lambda other: other.level < heading.level, above), heading]  # noqa: B023  # used at once
         path = tuple(other.title[:MAX_TITLE] for other in above if other.title)
         yield _Section(heading.start, heading.end, end, heading.level, path, _has_words(text, heading.end, end))
+
+
+def _tables(text: str) -> Iterator[tuple[int, int, str]]:
+    """Yield start, end and header of each table of a text."""
+    for separator, rows in _ROWS.items():
+        for match in rows.finditer(text):
+            lines = match[0].split("\n")
+            if size := _header_size(lines, separator):
+                yield match.start(), match.end(), "".join(f"{line}\n" for line in lines[:size])
+
+
+def _header_size(lines: Sequence[str], separator: str) -> int:
+    """Return how many lines are the header of a table; 0 if the lines have the separator by chance."""
+    counts = [line.count(separator) for line in lines if line]
+    if separator != "|":
+        names = lines[0].split(separator)
+        return int(len(set(counts)) == 1 and all(map(_NAME.match, names)) and len(set(names)) == len(names))
+    if counts[0] != counts[1]:
+        return 0
+    full = (at for at, line in enumerate(lines[:HEADER_ROWS], 1) if all(map(str.strip, _cells(line)[1:])))
+    size = next(full, 1)
+    return size + bool(_RULE.fullmatch(lines[size]))
+
+
+def _cells(row: str) -> list[str]:
+    """Return the cells of a row; in Markdown, it begins and ends with a separator."""
+    cells = row.strip().split("|")
+    return cells[1:-1] if len(cells) > 2 and not cells[0] and not cells[-1] else cells
 
 
 def _runs(sections: Sequence[_Section]) -> list[list[_Section]]:

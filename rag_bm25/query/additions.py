@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from rag_bm25.budget import check_budget
 from rag_bm25.query.terms import PLAIN_SOURCE, QueryTerm, TermGroup, TermSource
-from rag_bm25.vectors.terms import is_bigram, term_name
+from rag_bm25.vectors.terms import is_word, term_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -117,7 +117,7 @@ class ExpandedQuery:
     def groups(self, ids: Mapping[str, int]) -> Iterator[TermGroup]:
         """Yield the words of the query, and the additions that stand for them."""
         for term in self.own:
-            if not is_bigram(term):
+            if is_word(term):
                 yield TermGroup(frozenset([ids[term]]), frozenset([term]))
         for addition in self.additions:
             yield TermGroup(frozenset(map(ids.__getitem__, addition.needed)), addition.stands_for)

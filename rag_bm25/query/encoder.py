@@ -12,7 +12,7 @@ import numpy as np
 from rag_bm25.query.expansion import Expander
 from rag_bm25.query.query import Query
 from rag_bm25.query.terms import PLAIN_SOURCE, QueryTerm, QueryTerms, RelevanceCounts, TermSource
-from rag_bm25.vectors.terms import is_bigram, is_cjk, is_word_bigram
+from rag_bm25.vectors.terms import CHARACTERS, WORDS, channel_of, is_cjk, is_word_bigram
 from rag_bm25.weighting.idf import idf
 
 if TYPE_CHECKING:
@@ -35,8 +35,8 @@ MAX_KEPT = 65_536
 Factors: TypeAlias = tuple[tuple[str, float], ...]
 """Factors of a term, each with its name."""
 
-_LATIN, _WORD_BIGRAM, _CJK, _CJK_BIGRAM = range(4)  # kinds of terms
-_WORD_OF = (_LATIN, _LATIN, _CJK, _CJK)  # bigrams of a phrase have the weight of words
+_LATIN, _WORD_BIGRAM, _CJK, _CJK_BIGRAM, _CHARACTER = range(5)  # kinds of terms
+_WORD_OF = (_LATIN, _LATIN, _CJK, _CJK, _CJK)  # bigrams of a phrase have the weight of words
 
 
 class TermFacts(NamedTuple):
@@ -142,9 +142,9 @@ class QueryEncoder:
         known, values = df > 0, np.zeros(len(terms))
         if not known.any():
             return values
-        are_bigrams = np.array([is_bigram(term) for term in terms], np.bool_)[known]
+        channels = np.array([channel_of(term) for term in terms])[known]
         name, epsilon, collection = self.weighting.idf, self.weighting.epsilon, statistics.idf_inputs
-        values[known] = idf(name, informed[known], collection, epsilon, are_bigrams)
+        values[known] = idf(name, informed[known], collection, epsilon, channels)
         return values
 
     def word_weights(self, df: NDArray[np.int64], statistics: CorpusCounts) -> NDArray[np.float64]:
@@ -171,8 +171,8 @@ class QueryEncoder:
             return 0.0
         distinct = list(dict.fromkeys(keys))
         df = np.maximum(statistics.df(self._ids_of(distinct)), 1)
-        once, are_bigrams = np.ones(len(distinct), np.int64), list(map(is_bigram, distinct))
-        weights = self.weighting.weights(once, df, statistics.idf_inputs, are_bigrams).tolist()
+        once, channels = np.ones(len(distinct), np.int64), list(map(channel_of, distinct))
+        weights = self.weighting.weights(once, df, statistics.idf_inputs, channels).tolist()
         return math.fsum(shares.get(term, 1.0) * weight for term, weight in zip(distinct, weights, strict=True))
 
     def _boost_kinds(self, wanted: Sequence[QueryTerm]) -> list[QueryTerm]:
@@ -193,8 +193,9 @@ class QueryEncoder:
         """The boost of each kind of term, in queries without bigrams of characters and with them."""
         weighting = self.weighting
         of_cjk_bigrams = ("bigram_weight, of bigrams of characters", weighting.bigram_weight)
+        of_characters = ("character_weight, of single characters", weighting.character_weight)
         of_word_bigrams = ("word_bigram_weight, of bigrams of words", weighting.word_bigram_weight)
-        plain = None, _KindBoost((of_word_bigrams,)), None, _KindBoost((of_cjk_bigrams,))
+        plain = None, _KindBoost((of_word_bigrams,)), None, _KindBoost((of_cjk_bigrams,)), _KindBoost((of_characters,))
         if weighting.latin_weight == 1 or not weighting.bigram_weight:
             return plain, plain
         of_latin = ("latin_weight, of letters and numbers beside Chinese", weighting.latin_weight)
@@ -216,9 +217,12 @@ class _KindBoost:
 
 def _kind_of(term: str, source: TermSource) -> int:
     """Return the kind of a term, by which queries weigh it."""
-    if is_bigram(term):
-        return _WORD_BIGRAM if is_word_bigram(term) else _CJK_BIGRAM
-    return _CJK if source.within_chinese or is_cjk(term) else _LATIN
+    channel = channel_of(term)
+    if channel == WORDS:
+        return _CJK if source.within_chinese or is_cjk(term) else _LATIN
+    if channel == CHARACTERS:
+        return _CHARACTER
+    return _WORD_BIGRAM if is_word_bigram(term) else _CJK_BIGRAM
 
 
 def _count_relevant(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rag_bm25.query.terms import ChunkShare, FeedbackFactor, QueryTerm, TermSource
-from rag_bm25.vectors.terms import is_bigram
+from rag_bm25.vectors.terms import is_word
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -60,8 +60,8 @@ class AskedTerms:
         boost = np.array([asked.source.boost for asked in wanted], np.float64)
         qtf = np.array([asked.qtf for asked in wanted], np.int64)
         own = boost * evidence.encoder.weighting.term_weights(qtf)
-        is_word = np.array([not (is_bigram(asked.term) or asked.source.is_question) for asked in wanted], np.bool_)
-        return cls(ids, evidence.statistics.df(ids), own, is_word)
+        are_words = np.array([is_word(asked.term) and not asked.source.is_question for asked in wanted], np.bool_)
+        return cls(ids, evidence.statistics.df(ids), own, are_words)
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +88,7 @@ class FeedbackTable:
         ids, column = np.unique(flat, return_inverse=True)
         df = evidence.statistics.df(ids)
         terms = [evidence.term_of(id_) for id_ in ids.tolist()]
-        known = (df > 0) & np.array([term is not None and not is_bigram(term) for term in terms], np.bool_)
+        known = (df > 0) & np.array([term is not None and is_word(term) for term in terms], np.bool_)
         entries = known[column]
         place = np.cumsum(known) - 1
         return cls(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from threading import RLock
 from typing import TYPE_CHECKING
 
-from rag_bm25.query.expansion import Expander, QueryExpansion
+from rag_bm25.query.expansion import Expander
 from rag_bm25.query.lookup import TermLookup
 from rag_bm25.query.synonyms import SynonymTable
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rag_bm25.analysis import TextAnalyzer
+    from rag_bm25.query.expansion import QueryExpansion
     from rag_bm25.query.synonyms import Synonyms
     from rag_bm25.vectors.terms import Vocabulary
 
@@ -21,7 +22,7 @@ class Expanders:
     """Make the expanders of queries, by a vocabulary that grows."""
 
     def __init__(self, analyzer: TextAnalyzer, read_vocabulary: Callable[[], Vocabulary]) -> None:
-        self.plain = Expander(analyzer)
+        self.plain = Expander(analyzer, look_up=self.look_up)
         self._analyzer = analyzer
         self._read_vocabulary = read_vocabulary
         self._vocabulary: Vocabulary | None = None  # that of `_lookup`
@@ -29,13 +30,11 @@ class Expanders:
         self._looking_up = RLock()
         self._synonyms: tuple[Synonyms, SynonymTable] | None = None
 
-    def make(self, expansion: QueryExpansion | None, *, completing: bool) -> Expander:
-        """Return an expander, which reads the vocabulary only for near spellings and for prefixes (`completing`)."""
-        if expansion is None and not completing:
+    def make(self, expansion: QueryExpansion | None) -> Expander:
+        """Return an expander, which reads the vocabulary only where a query asks for it."""
+        if expansion is None:
             return self.plain
-        expansion = expansion or QueryExpansion()
-        lookup = self.look_up() if completing or expansion.spelling is not None else None
-        return Expander(self._analyzer, expansion, self._synonym_table(expansion.rules), lookup)
+        return Expander(self._analyzer, expansion, self._synonym_table(expansion.rules), self.look_up)
 
     def look_up(self) -> TermLookup:
         """Return all terms in the order of the alphabet; those that are new since the last call are added."""

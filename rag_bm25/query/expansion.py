@@ -1,14 +1,19 @@
-"""Query expansion: synonyms, near spellings, numbers and completed prefixes, see :mod:`rag_bm25.query.additions`."""
+"""Query expansion: synonyms, near spellings, numbers, completed prefixes and single characters.
+
+:mod:`rag_bm25.query.additions` has the rules for what is added.
+"""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import filterfalse, islice
+from itertools import islice
 from typing import TYPE_CHECKING
 
+from rag_bm25.analysis.runs import is_syllabic
 from rag_bm25.analysis.text import AnalysedText
 from rag_bm25.budget import check_budget
 from rag_bm25.definitions import check_fields
@@ -16,7 +21,7 @@ from rag_bm25.query.additions import Addition, ExpandedQuery
 from rag_bm25.query.numerals import spell_numbers
 from rag_bm25.query.spelling import MAX_LOOKUPS, Fuzzy, Speller, most_frequent
 from rag_bm25.query.synonyms import Synonyms
-from rag_bm25.vectors.terms import is_bigram
+from rag_bm25.vectors.terms import BIGRAM_MARK, is_single, is_word
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -86,7 +91,7 @@ class Expander:
     analyzer: TextAnalyzer
     expansion: QueryExpansion = QueryExpansion()
     synonyms: SynonymTable | None = None  # those of the expansion, for this analyzer
-    lookup: TermLookup | None = None  # the vocabulary, for near spellings and prefixes
+    look_up: Callable[[], TermLookup] | None = None  # reads the vocabulary, where a query asks for it
 
     def expand(self, query: Query, dfs: DfLookup) -> ExpandedQuery:
         """Analyse the parts of a query one by one, and collect their terms and the additions."""
@@ -100,12 +105,13 @@ class Expander:
                 expanded.additions.update(completed)
             else:
                 self._add_text(part, expanded, speller)
+        expanded.additions.update(self._pairs(expanded, dfs))
         return expanded
 
     def _speller(self, dfs: DfLookup) -> Speller | None:
-        if self.expansion.spelling is None or self.lookup is None:
+        if self.expansion.spelling is None or self.look_up is None:
             return None
-        return Speller(self.expansion.spelling, self.analyzer, self.lookup, dfs)
+        return Speller(self.expansion.spelling, self.analyzer, self.look_up(), dfs)
 
     def _add_text(self, part: QueryPart, expanded: ExpandedQuery, speller: Speller | None) -> None:
         """Add the terms of a text, its synonyms, its near spellings and its numbers in other characters."""
@@ -121,7 +127,7 @@ class Expander:
         for term in text.question_terms:
             expanded.questions[term].append(part.boost)
         if speller is not None:
-            words = list(filterfalse(is_bigram, counts))
+            words = list(filter(is_word, counts))
             expanded.additions.update(_respellings(speller, part, words))
         if self.expansion.numerals:
             expanded.additions.update(self._spelt_numbers(part, expanded.numerals))
@@ -148,16 +154,38 @@ class Expander:
 
     def _complete(self, part: QueryPart, dfs: DfLookup) -> list[Addition]:
         """Return the completions of a prefix as it is written or, if it has none, as it is analysed."""
-        if self.lookup is None:
+        if self.look_up is None:
             return []
+        lookup = self.look_up()
         reason, stands_for = f"completes '{part.text}*'", frozenset([f"{part.text}*"])
         words = AnalysedText.of_query(self.analyzer, part.text).words
         for prefix in (part.text.casefold(), *words[-1:]):
-            terms = most_frequent(self.lookup.beginning_with(prefix), dfs, MAX_COMPLETIONS)
+            terms = most_frequent(lookup.beginning_with(prefix), dfs, MAX_COMPLETIONS)
             if terms:
                 like, factors = (terms[0],), _boost(part.boost)
                 return [Addition(AnalysedText((term,)), stands_for, reason, like, factors) for term in terms]
         return []
+
+    def _pairs(self, expanded: ExpandedQuery, dfs: DfLookup) -> Iterator[Addition]:
+        """Yield the pairs that hold a character of the query, where chunks have no term for it wherever it stands.
+
+        That is a common ideograph, if chunks have nothing else of the query, beside which it says little; or a syllable
+        of kana or hangul, also if none has it as a word.
+        """
+        own = expanded.own
+        alone = [word for word in own if is_single(word) and BIGRAM_MARK + word not in own]
+        if not alone or self.look_up is None:
+            return
+        known = {term for term, df in zip(own, dfs(list(own)).tolist(), strict=True) if df}
+        if not known.issubset(alone) or expanded.additions:
+            alone = [word for word in alone if word not in known and is_syllabic(word)]
+        for word in alone[:MAX_LOOKUPS]:
+            check_budget()
+            pairs = most_frequent(self.look_up().pairs_with(word), dfs, MAX_COMPLETIONS)
+            like = tuple(most_frequent([*pairs, word], dfs, 1))
+            factors = _boost(math.fsum(own[word]) / len(own[word]))
+            for pair in pairs:
+                yield Addition(AnalysedText(()), frozenset([word]), f"holds {word!r}", like, factors, phrase=(pair,))
 
 
 def _respellings(speller: Speller, part: QueryPart, words: Sequence[str]) -> Iterator[Addition]:

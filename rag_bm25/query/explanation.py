@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from rag_bm25.documents.lengths import unit_name
 from rag_bm25.vectors.sparse import EMPTY, SparseVector
-from rag_bm25.vectors.terms import is_bigram, is_word_bigram
+from rag_bm25.vectors.terms import channel_of, is_bigram, is_word_bigram
 from rag_bm25.weighting.fields import FieldWeight
 from rag_bm25.weighting.formulas import WEIGHTINGS
 from rag_bm25.weighting.idf import idf_branches
@@ -172,15 +172,15 @@ def explain_idf(query: QueryFacts, at: int) -> Explanation:
     """Explain the IDF by the branch of its formula that applies."""
     weighting, corpus = query.weighting, query.corpus
     known = _explain_df(query, at)
-    of_bigrams = is_bigram(query.terms.terms[at])
-    branches = idf_branches(weighting.idf, known.value, corpus, weighting.epsilon, of_bigrams)
+    channel = channel_of(query.terms.terms[at])
+    branches = idf_branches(weighting.idf, known.value, corpus, weighting.epsilon, channel)
     branch = next(branch for branch in branches if branch.applies)
     details = [known, Explanation(corpus.num_chunks, "N, chunks")]
     if "epsilon" in branch.formula:
         details.append(Explanation(weighting.epsilon, "epsilon"))
     if "avgIDF" in branch.formula:
-        mean, channel = (corpus.average_bigram_idf, "bigrams") if of_bigrams else (corpus.average_idf, "words")
-        details.append(Explanation(mean, f"avgIDF, mean over all {channel}"))
+        of_all = ("words", "bigrams", "single characters")[channel]
+        details.append(Explanation(float(corpus.average_idfs(channel)), f"avgIDF, mean over all {of_all}"))
     return Explanation(float(branch.values), f"idf {weighting.idf!r}, {branch.formula} from:", tuple(details))
 
 

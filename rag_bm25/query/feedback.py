@@ -60,8 +60,8 @@ class RM3:
     others, and brought back to a sum of 1. :math:`|q|` is the sum of the :math:`qtf_t`, so that scores keep their
     scale. Irrelevant chunks have no place in the model.
 
-    The model is one of words, and both sums are over words. It gives bigrams no probability: of those in the query
-    :math:`\lambda \, qtf_t` is left, so the more the query learns, the less bigrams count against words.
+    The model is one of words, and both sums are over words. It gives other terms no probability: of those in the
+    query :math:`\lambda \, qtf_t` is left, so the more the query learns, the less they count against words.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ class Rocchio:
 
     in the space of tf-idf vectors, the stored weights times the IDF of now, with their Euclidean lengths; negative
     weights become 0. Of the terms that are not in the query, the `fb_terms` with the largest weights are added. The
-    chunks add nothing to bigrams, of which :math:`\alpha \, q` is left, and lengths do not count them.
+    chunks add nothing to other terms than words, of which :math:`\alpha \, q` is left, and lengths do not count them.
 
     Parameters
     ----------

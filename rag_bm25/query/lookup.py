@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rag_bm25.errors import MissingExtraError
-from rag_bm25.vectors.terms import is_bigram
+from rag_bm25.vectors.terms import is_pair, is_word
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -49,24 +49,35 @@ class TermLookup:
     # Of a million terms, those with the same first letter are compared with a word in 15 ms on one core; sorting them
     # all takes a second or two, once.
 
-    def __init__(self, most: _SortedTerms = NO_TERMS, recent: _SortedTerms = NO_TERMS, seen: int = 0) -> None:
+    def __init__(
+        self,
+        most: _SortedTerms = NO_TERMS,
+        recent: _SortedTerms = NO_TERMS,
+        seen: int = 0,
+        pairs: Sequence[str] = (),
+    ) -> None:
         self._most = most
         self._recent = recent
-        self.seen = seen  # number of terms, bigrams included
+        self._pairs = pairs  # of characters
+        self.seen = seen  # number of terms of all channels
 
     def plus(self, new: Sequence[str]) -> TermLookup:
         """Return a lookup with other terms, too; this one stays as it is, for the threads that look terms up in it."""
         if not new:
             return self
-        seen = self.seen + len(new)
-        recent = [*self._recent.terms, *(term for term in new if not is_bigram(term))]
+        seen, pairs = self.seen + len(new), [*self._pairs, *filter(is_pair, new)]
+        recent = [*self._recent.terms, *(term for term in new if is_word(term))]
         if len(recent) > max(MIN_MERGE, len(self._most.terms) // 16):
-            return TermLookup(_SortedTerms([*self._most.terms, *recent]), NO_TERMS, seen)
-        return TermLookup(self._most, _SortedTerms(recent), seen)
+            return TermLookup(_SortedTerms([*self._most.terms, *recent]), NO_TERMS, seen, pairs)
+        return TermLookup(self._most, _SortedTerms(recent), seen, pairs)
 
     def beginning_with(self, prefix: str) -> list[str]:
         """Return the words that begin with a prefix, in no particular order."""
         return [*self._most.beginning_with(prefix), *self._recent.beginning_with(prefix)]
+
+    def pairs_with(self, character: str) -> list[str]:
+        """Return the pairs of characters that hold one, in no particular order."""
+        return [pair for pair in self._pairs if character in pair]
 
     def within(self, word: str, max_edits: int, prefix_length: int) -> dict[str, int]:
         """Return the other words within `max_edits` of a word and with the same beginning, with their edits.

@@ -19,14 +19,14 @@ from rag_bm25.query.explanation import (
     format_value,
 )
 from rag_bm25.query.min_should_match import required_words
-from rag_bm25.vectors.terms import is_bigram, is_word_bigram, term_name, term_text
+from rag_bm25.vectors.terms import channel_of, is_word_bigram, term_name, term_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from rag_bm25.query.explanation import ChunkFacts, QueryFacts
 
-Channel = Literal["word", "bigram", "word bigram"]
+Channel = Literal["word", "bigram", "word bigram", "character"]
 
 TABLE_WIDTH = 80
 MAX_TERM_CELLS = 24
@@ -42,8 +42,8 @@ class TermScore:
     ----------
     term : str
         The term, as the analyzer makes it of a word.
-    channel : {"word", "bigram", "word bigram"}
-        Whether it is a word, two neighbouring characters, or two neighbouring words.
+    channel : {"word", "bigram", "word bigram", "character"}
+        Whether it is a word, two neighbouring characters, two neighbouring words, or a single character.
     contribution : float
         ``query_weight * weight``, the share of the score, >= 0.
     tf : int
@@ -56,8 +56,9 @@ class TermScore:
         The IDF by the formula of the search; 0.0 if `df` is 0.
     factors : dict of str to float
         What the IDF is multiplied by, by name: ``"qtf"``, which `k3` saturates, and, where they apply, ``"boost"``,
-        ``"bigram_weight"``, ``"word_bigram_weight"``, ``"latin_weight"``, ``"synonym_weight"``, ``"similarity"`` of a
-        near spelling, ``"share"`` of an addition or a compound, ``"feedback"`` or ``"feedback_weight"``.
+        ``"bigram_weight"``, ``"character_weight"``, ``"word_bigram_weight"``, ``"latin_weight"``,
+        ``"synonym_weight"``, ``"similarity"`` of a near spelling, ``"share"`` of an addition or a compound,
+        ``"feedback"`` or ``"feedback_weight"``.
     query_weight : float
         Weight in the query, the product of `idf` and all `factors`, >= 0.
     weight : float
@@ -344,7 +345,7 @@ def _score_term(query: QueryFacts, chunk: ChunkFacts, at: int, factors: Sequence
     tf = {name: count for name, counted in counts.items() if weight and (count := counted.tf.get(term, 0))}
     return TermScore(
         term_text(term),
-        "word" if not is_bigram(term) else "word bigram" if is_word_bigram(term) else "bigram",
+        _channel_name(term),
         query_weight * weight,
         sum(tf.values()),
         int(terms.qtf[at]),
@@ -356,6 +357,11 @@ def _score_term(query: QueryFacts, chunk: ChunkFacts, at: int, factors: Sequence
         terms.sources[at].reason,
         tf if chunk.fields else {},
     )
+
+
+def _channel_name(term: str) -> Channel:
+    names: tuple[Channel, ...] = ("word", "word bigram" if is_word_bigram(term) else "bigram", "character")
+    return names[channel_of(term)]
 
 
 # Zeros

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import numpy as np
 
 from rag_bm25.statistics.count_table import NO_COUNTS, NO_IDS, Counts, CountTable, sum_counts
-from rag_bm25.vectors.terms import NO_TERMS_ID
+from rag_bm25.vectors.terms import CHANNELS, NO_TERMS_ID
 from rag_bm25.weighting.idf import IdfInputs, average_idf
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class Contribution:
     total_length: int = 0  # in the index's unit
     ids: NDArray[np.uint32] = field(default_factory=lambda: NO_IDS)  # strictly rising; never the reserved id
     df: NDArray[np.int64] = field(default_factory=lambda: NO_COUNTS)  # of each id, how many of the chunks have it
-    is_bigram: NDArray[np.bool_] | None = None  # whether each id is a bigram's; None where it is not known
+    channels: NDArray[np.uint8] | None = None  # of each id; None where they are not known
 
     @classmethod
     def of(cls, vectors: Iterable[SparseVector], lengths: Iterable[int]) -> Contribution:
@@ -48,30 +48,30 @@ class Contribution:
     @property
     def counts(self) -> Counts:
         """The counts by id."""
-        return Counts(self.ids, self.df, self.is_bigram)
+        return Counts(self.ids, self.df, self.channels)
 
     def marked(self, channels: Channels) -> Contribution:
-        """Return the same with the mark of each id, which stored vectors alone do not tell."""
-        return replace(self, is_bigram=channels.are_bigrams(self.ids))
+        """Return the same with the channel of each id, which stored vectors alone do not tell."""
+        return replace(self, channels=channels.channels(self.ids))
 
     @classmethod
     def of_counts(cls, num_chunks: int, total_length: int, counts: Counts) -> Contribution:
         """Return a contribution of counts, which rise by id."""
-        return cls(num_chunks, total_length, counts.ids, counts.df, counts.is_bigram)
+        return cls(num_chunks, total_length, counts.ids, counts.df, counts.channels)
 
     def __add__(self, other: Contribution) -> Contribution:
         """Return the sum, without terms whose df is 0."""
         return add_up((self, other))
 
     def __neg__(self) -> Contribution:
-        return Contribution(-self.num_chunks, -self.total_length, self.ids, -self.df, self.is_bigram)
+        return Contribution(-self.num_chunks, -self.total_length, self.ids, -self.df, self.channels)
 
     def __sub__(self, other: Contribution) -> Contribution:
         return self + -other
 
 
 def add_up(parts: Iterable[Contribution]) -> Contribution:
-    """Return the sum of contributions, without terms whose df is 0, with marks where all parts have them."""
+    """Return the sum of contributions, without terms whose df is 0, with channels where all parts have them."""
     parts = list(parts)
     counts = Counts.joined(part.counts for part in parts).summed()
     num_chunks, length = sum(part.num_chunks for part in parts), sum(part.total_length for part in parts)
@@ -100,7 +100,7 @@ class CorpusCounts:
         self.num_chunks = 0
         self.total_length = 0
         self._df = CountTable()
-        self._words = self._bigrams = Histogram()
+        self._histograms = (Histogram(),) * len(CHANNELS)
         self._num_negative = 0  # terms with df < 0
         self._idf_inputs: IdfInputs | None = None
 
@@ -109,7 +109,7 @@ class CorpusCounts:
         total = CorpusCounts()
         total.num_chunks, total.total_length = self.num_chunks, self.total_length
         total._df, total._num_negative = self._df.copy(), self._num_negative
-        total._words, total._bigrams = self._words, self._bigrams
+        total._histograms = self._histograms
         total.add(change)
         return total
 
@@ -120,8 +120,8 @@ class CorpusCounts:
 
     @property
     def num_terms(self) -> int:
-        """Number of terms with df > 0, of both channels."""
-        return int(self._words.terms.sum() + self._bigrams.terms.sum())
+        """Number of terms with df > 0, of all channels."""
+        return sum(int(histogram.terms.sum()) for histogram in self._histograms)
 
     @property
     def mean_length(self) -> float:
@@ -129,9 +129,9 @@ class CorpusCounts:
         return self.total_length / self.num_chunks if self.num_chunks else 0.0
 
     @property
-    def histograms(self) -> tuple[Histogram, Histogram]:
-        """Number of words with each df > 0, and of bigrams."""
-        return self._words, self._bigrams
+    def histograms(self) -> tuple[Histogram, ...]:
+        """Number of terms of each channel with each df > 0."""
+        return self._histograms
 
     @property
     def idf_inputs(self) -> IdfInputs:
@@ -156,12 +156,12 @@ class CorpusCounts:
 
     def add(self, change: Contribution) -> None:
         """Add a contribution; its negative removes it."""
-        before, was_bigram = self._df.get_marked(change.ids)
+        before, old = self._df.get_marked(change.ids)
         self._df.add(change.counts)
         after = before + change.df
-        is_bigram = was_bigram if change.is_bigram is None else was_bigram | change.is_bigram
-        self._words = self._words.moved(before[~was_bigram], after[~is_bigram])
-        self._bigrams = self._bigrams.moved(before[was_bigram], after[is_bigram])
+        new = old if change.channels is None else old | change.channels
+        moved = zip(self._histograms, CHANNELS, strict=True)
+        self._histograms = tuple(one.moved(before[old == channel], after[new == channel]) for one, channel in moved)
         self._num_negative += int(np.count_nonzero(after < 0)) - int(np.count_nonzero(before < 0))
         self.num_chunks += change.num_chunks
         self.total_length += change.total_length

@@ -1,7 +1,7 @@
-"""Counts of terms by id, each with the mark of its channel, and a growing table of them.
+"""Counts of terms by id, each with its channel, and a growing table of them.
 
-The sum of some counts of an id has the mark of a bigram where one of them has it. So it suffices that additions have
-it: what has a count above 0 was added.
+The sum of some counts of an id has the channel that one of them has, where the others have none, which reads as that of
+words. So it suffices that additions have it: what has a count above 0 was added.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _Id = TypeVar("_Id", np.uint32, np.int64)
 
 NO_IDS = np.empty(0, np.uint32)
 NO_COUNTS = np.empty(0, np.int64)
-NO_MARKS = np.empty(0, np.bool_)
+NO_CHANNELS = np.empty(0, np.uint8)
 LARGE = 2**21  # ids of a level, which a processor's cache does not hold
 MANY = 1000  # ids to find in it
 BLOCK = 64  # ids, a power of 2
@@ -31,10 +31,10 @@ END = np.uint32(0xFFFFFFFF)  # above every id, so that a search in a level alway
 
 
 class Channels(Protocol):
-    """Terms of which each is a word or a bigram."""
+    """Terms of which each has a channel."""
 
-    def are_bigrams(self, ids: NDArray[np.uint32]) -> NDArray[np.bool_]:
-        """Return whether each id is a bigram's."""
+    def channels(self, ids: NDArray[np.uint32]) -> NDArray[np.uint8]:
+        """Return the channel of each id."""
         ...
 
 
@@ -44,13 +44,13 @@ class Counts:
 
     ids: NDArray[np.uint32]
     df: NDArray[np.int64]
-    is_bigram: NDArray[np.bool_] | None = None  # whether each id is a bigram's; None where it is not known
+    channels: NDArray[np.uint8] | None = None  # of each id; None where they are not known
 
     def __len__(self) -> int:
         return len(self.ids)
 
     def __getitem__(self, span: slice) -> Counts:
-        return Counts(self.ids[span], self.df[span], None if self.is_bigram is None else self.is_bigram[span])
+        return Counts(self.ids[span], self.df[span], None if self.channels is None else self.channels[span])
 
     @classmethod
     def joined(cls, pieces: Iterable[Counts]) -> Counts:
@@ -58,11 +58,11 @@ class Counts:
         pieces = [piece for piece in pieces if len(piece)]
         if len(pieces) == 1:
             return pieces[0]
-        marks = [piece.is_bigram for piece in pieces if piece.is_bigram is not None]
+        channels = [piece.channels for piece in pieces if piece.channels is not None]
         return cls(
             np.concatenate([NO_IDS, *(piece.ids for piece in pieces)]),
             np.concatenate([NO_COUNTS, *(piece.df for piece in pieces)]),
-            np.concatenate([NO_MARKS, *marks]) if len(marks) == len(pieces) else None,
+            np.concatenate([NO_CHANNELS, *channels]) if len(channels) == len(pieces) else None,
         )
 
     def summed(self) -> Counts:
@@ -71,9 +71,9 @@ class Counts:
         if not len(starts):
             return self
         df = np.add.reduceat(self.df[order], starts)
-        marks = None if self.is_bigram is None else np.logical_or.reduceat(self.is_bigram[order], starts)
+        channels = None if self.channels is None else np.bitwise_or.reduceat(self.channels[order], starts)
         kept = df != 0
-        return Counts(ids[starts][kept], df[kept], None if marks is None else marks[kept])
+        return Counts(ids[starts][kept], df[kept], None if channels is None else channels[kept])
 
 
 def sum_counts(ids: NDArray[_Id], counts: NDArray[np.int64]) -> tuple[NDArray[_Id], NDArray[np.int64]]:
@@ -91,31 +91,35 @@ def _group(ids: NDArray[_Id]) -> tuple[NDArray[np.intp], NDArray[_Id], NDArray[n
     return order, ids, group_starts(ids)
 
 
-def _with_marks(df: NDArray[np.int64], is_bigram: NDArray[np.bool_] | None) -> NDArray[np.int64]:
-    """Write each count and its mark as one number."""
-    return df << 1 if is_bigram is None else df << 1 | is_bigram
+CHANNEL_BITS = 2
+_CHANNEL = (1 << CHANNEL_BITS) - 1
 
 
-def _without_marks(marked: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Undo :func:`_with_marks`."""
-    return marked >> 1, (marked & 1).astype(np.bool_)
+def _with_channels(df: NDArray[np.int64], channels: NDArray[np.uint8] | None) -> NDArray[np.int64]:
+    """Write each count and its channel as one number."""
+    return df << CHANNEL_BITS if channels is None else df << CHANNEL_BITS | channels
+
+
+def _without_channels(marked: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+    """Undo :func:`_with_channels`."""
+    return marked >> CHANNEL_BITS, (marked & _CHANNEL).astype(np.uint8)
 
 
 def _sum_marked(some: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Add counts with their marks: what is a bigram's in one is in the sum, and the two marks do not add up."""
-    return some + others - (some & others & 1)
+    """Add counts with their channels, which do not add up: of each bit, one is in the sum."""
+    return some + others - (some & others & _CHANNEL)
 
 
 @dataclass(frozen=True, eq=False)
 class _Level:
-    """Counts with their marks by rising id, and one of 0 at the end."""
+    """Counts with their channels by rising id, and one of 0 at the end."""
 
     ids: NDArray[np.uint32]
     marked: NDArray[np.int64]
 
     @classmethod
     def of(cls, ids: NDArray[np.uint32], marked: NDArray[np.int64]) -> _Level:
-        kept = marked >> 1 != 0
+        kept = marked >> CHANNEL_BITS != 0
         return cls(np.append(ids[kept], END), np.append(marked[kept], np.int64(0)))
 
     def get(self, ids: NDArray[np.uint32]) -> NDArray[np.int64]:
@@ -148,13 +152,13 @@ class _Level:
         marked[at[known]] = _sum_marked(marked[at[known]], changes[known])
         ids = np.insert(self.ids, at[~known], added[~known])
         marked = np.insert(marked, at[~known], changes[~known])
-        if (marked[:-1] >> 1).all():
+        if (marked[:-1] >> CHANNEL_BITS).all():
             return _Level(ids, marked)
         return _Level.of(ids[:-1], marked[:-1])
 
 
 class CountTable:
-    """Counts by id with their marks, at 12 bytes an id: levels of sorted arrays, whose sum counts."""
+    """Counts by id with their channels, at 12 bytes an id: levels of sorted arrays, whose sum counts."""
 
     # A change becomes a small level of its own, and is merged into the one below as it grows: each count is copied a
     # logarithmic number of times, whatever the size of the table. No level is ever changed, so that copies share them.
@@ -172,11 +176,11 @@ class CountTable:
 
     def get(self, ids: NDArray[np.uint32]) -> NDArray[np.int64]:
         """Return the counts of `ids`, 0 where an id is unknown."""
-        return self._get(ids) >> 1
+        return self._get(ids) >> CHANNEL_BITS
 
-    def get_marked(self, ids: NDArray[np.uint32]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """Return the counts of `ids`, and whether each was marked as a bigram's."""
-        return _without_marks(self._get(ids))
+    def get_marked(self, ids: NDArray[np.uint32]) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+        """Return the counts of `ids`, and the channel of each."""
+        return _without_channels(self._get(ids))
 
     def _get(self, ids: NDArray[np.uint32]) -> NDArray[np.int64]:
         levels = self._levels
@@ -188,8 +192,8 @@ class CountTable:
         return marked
 
     def add(self, changes: Counts) -> None:
-        """Add changes of counts, whose ids rise strictly; marks that are not known are no bigrams'."""
-        *levels, last = *self._levels, _Level.of(changes.ids, _with_marks(changes.df, changes.is_bigram))
+        """Add changes of counts, whose ids rise strictly; those of unknown channels are words."""
+        *levels, last = *self._levels, _Level.of(changes.ids, _with_channels(changes.df, changes.channels))
         while levels and len(levels[-1].ids) < self.FACTOR * len(last.ids):
             last = levels.pop().merged_with(last)
         self._levels = (*levels, last)
@@ -197,9 +201,9 @@ class CountTable:
     def nonzero(self) -> Counts:
         """Return all counts other than 0, by rising id."""
         if not self._levels:
-            return Counts(NO_IDS, NO_COUNTS, NO_MARKS)
+            return Counts(NO_IDS, NO_COUNTS, NO_CHANNELS)
         first, *others = self._levels
         for level in others:
             first = first.merged_with(level)
         self._levels = (first,)
-        return Counts(first.ids[:-1], *_without_marks(first.marked[:-1]))
+        return Counts(first.ids[:-1], *_without_channels(first.marked[:-1]))

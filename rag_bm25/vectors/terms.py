@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from rag_bm25.errors import InputError, short_repr
-from rag_bm25.scripts import CJK
+from rag_bm25.scripts import CJK, script_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -30,22 +30,43 @@ NO_TERMS_ID = 0
 """Reserved dimension of chunks without terms: Milvus refuses empty vectors."""
 
 BIGRAM_MARK = "\0"
-"""First character of a bigram in the vocabulary, and of no word: chunks must not contain NUL characters."""
+"""First character of a term in the vocabulary that is no word: chunks must not contain NUL characters."""
+
+CHANNELS = WORDS, BIGRAMS, CHARACTERS = 0, 1, 2
+"""The channels of terms, each with a mean IDF of its own: words, pairs of characters or words, single ideographs."""
 
 QUESTION_MARK = "\0\0"
 """First characters of a question word among the tokens of a query; no term begins with them."""
 
 ERASED_MARK = "\1"
-"""First character of what stands for an erased term, after the mark of a bigram; a digest follows."""
+"""First character of what stands for an erased term, after the mark if it has one; a digest follows."""
 
 _ERASED = re.compile(f"{BIGRAM_MARK}?{ERASED_MARK}[0-9a-f]{{32}}")
 
 _CJK = re.compile(CJK)
+_NAMES = ("", "bigram ", "character ")  # of the terms of each channel
+
+
+def is_word(term: str) -> bool:
+    """Return whether a term is a word."""
+    return term[:1] != BIGRAM_MARK
+
+
+def channel_of(term: str) -> int:
+    """Return the channel of a term."""
+    if term[:1] != BIGRAM_MARK:
+        return WORDS
+    return CHARACTERS if len(term) == 2 else BIGRAMS
 
 
 def is_bigram(term: str) -> bool:
     """Return whether a term is a bigram."""
-    return term[:1] == BIGRAM_MARK
+    return channel_of(term) == BIGRAMS
+
+
+def is_character(term: str) -> bool:
+    """Return whether a term is a single character of the channel of these."""
+    return channel_of(term) == CHARACTERS
 
 
 def is_word_bigram(term: str) -> bool:
@@ -58,9 +79,19 @@ def is_cjk(term: str) -> bool:
     return not term.isascii() and _CJK.match(term_text(term)) is not None
 
 
+def is_single(word: str) -> bool:
+    """Return whether a word is one Chinese character or one syllable."""
+    return len(word) == 1 and is_cjk(word)
+
+
+def is_pair(term: str) -> bool:
+    """Return whether a term is two neighbouring characters: a bigram of ideographs, or the word of two syllables."""
+    return len(text := term_text(term)) == 2 and is_cjk(text) and is_word(term) == script_of(text[0]).syllabic
+
+
 def erased_name(term: str) -> str:
     """Return the name under which the id of a displaced term stays taken when the term itself is erased."""
-    mark = BIGRAM_MARK if is_bigram(term) else ""
+    mark = "" if is_word(term) else BIGRAM_MARK
     return f"{mark}{ERASED_MARK}{hashlib.sha256(term.encode()).hexdigest()[:32]}"
 
 
@@ -75,13 +106,13 @@ def term_text(term: str) -> str:
 
 
 def num_words(terms: Sequence[str]) -> int:
-    """Count words; bigrams repeat the same text, and do not count for the length of a chunk."""
-    return len(terms) - sum(map(is_bigram, terms))
+    """Count words; other terms repeat the same text, and do not count for the length of a chunk."""
+    return sum(map(is_word, terms))
 
 
 def term_name(term: str) -> str:
     """Format a term for messages."""
-    return f"bigram {term_text(term)!r}" if is_bigram(term) else repr(term)
+    return f"{_NAMES[channel_of(term)]}{term_text(term)!r}"
 
 
 def term_id(term: str) -> int:
@@ -178,9 +209,9 @@ class Vocabulary:
         displaced = set(self.displaced.values())
         return [id_ in self._terms or id_ in displaced for id_ in ids]
 
-    def are_bigrams(self, ids: NDArray[np.uint32]) -> NDArray[np.bool_]:
-        """Return whether each id is a bigram's; one without a term is a word's."""
-        return np.fromiter((is_bigram(self._terms.get(id_, "")) for id_ in ids.tolist()), np.bool_, len(ids))
+    def channels(self, ids: NDArray[np.uint32]) -> NDArray[np.uint8]:
+        """Return the channel of each id; that of one without a term is the words'."""
+        return np.fromiter((channel_of(self._terms.get(id_, "")) for id_ in ids.tolist()), np.uint8, len(ids))
 
     def term(self, id_: int) -> str | None:
         """Look up the term of an id."""

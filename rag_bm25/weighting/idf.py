@@ -114,7 +114,7 @@ def equivalent_df(weight: ArrayLike, num_chunks: int) -> NDArray[np.float64]:
 
 
 def average_idf(dfs: ArrayLike, num_terms: ArrayLike, num_chunks: int) -> float:
-    """Mean of :func:`robertson_idf` over all terms of a channel, words or bigrams, with df > 0.
+    """Mean of :func:`robertson_idf` over all terms of a channel, such as words, with df > 0.
 
     Parameters
     ----------
@@ -154,13 +154,30 @@ class IdfInputs:
         N.
     average_idf : float
         avgIDF of words, see :func:`average_idf`.
-    average_bigram_idf : float
-        avgIDF of bigrams; 0.0 where there are none.
+    average_bigram_idf, average_character_idf : float
+        avgIDF of bigrams, and of single characters; 0.0 where there are none.
     """
 
     num_chunks: int
     average_idf: float
     average_bigram_idf: float = 0.0
+    average_character_idf: float = 0.0
+
+    def average_idfs(self, channel: ArrayLike) -> NDArray[np.float64]:
+        """Return the avgIDF of each of some channels.
+
+        Parameters
+        ----------
+        channel : array_like of int
+            Numbers of :data:`~rag_bm25.vectors.terms.CHANNELS`.
+
+        Returns
+        -------
+        ndarray of float64
+            Same shape as `channel`.
+        """
+        means = np.array([self.average_idf, self.average_bigram_idf, self.average_character_idf])
+        return means[np.asarray(channel, np.intp)]
 
 
 @dataclass(frozen=True)
@@ -229,24 +246,23 @@ def _ending(
     yield _floor(formula, values.shape)
 
 
-def _epsilon(df: NDArray[np.float64], corpus: IdfInputs, epsilon: float, is_bigram: ArrayLike) -> Iterator[IdfBranch]:
+def _epsilon(df: NDArray[np.float64], corpus: IdfInputs, epsilon: float, channel: ArrayLike) -> Iterator[IdfBranch]:
     raw = robertson_idf(df, corpus.num_chunks)
     yield IdfBranch(_ROBERTSON, raw > 0, raw)
-    average = np.where(is_bigram, corpus.average_bigram_idf, corpus.average_idf)
-    floor = np.broadcast_to(epsilon * average, df.shape)
+    floor = np.broadcast_to(epsilon * corpus.average_idfs(channel), df.shape)
     yield IdfBranch(f"epsilon * avgIDF, since {_ROBERTSON} <= 0", floor > 0, floor)
     smooth = epsilon * _lucene(df, corpus.num_chunks)
     yield _last(f"epsilon * {_LUCENE}, since {_ROBERTSON} <= 0 and avgIDF <= 0", smooth)
 
 
 def idf_branches(
-    name: IdfName, df: ArrayLike, corpus: IdfInputs, epsilon: float = 0.25, is_bigram: ArrayLike = False
+    name: IdfName, df: ArrayLike, corpus: IdfInputs, epsilon: float = 0.25, channel: ArrayLike = 0
 ) -> Iterator[IdfBranch]:
     """Iterate over the branches of an IDF by precedence.
 
     Parameters
     ----------
-    name, df, corpus, epsilon, is_bigram
+    name, df, corpus, epsilon, channel
         As for :func:`idf`.
 
     Returns
@@ -256,7 +272,7 @@ def idf_branches(
     """
     df = np.asarray(df, np.float64)
     if name == "epsilon":
-        return _epsilon(df, corpus, epsilon, is_bigram)
+        return _epsilon(df, corpus, epsilon, channel)
     formula, values = _IDFS[name]
     if name in _ENDING:
         return _ending(formula, values, df, corpus.num_chunks)
@@ -264,7 +280,7 @@ def idf_branches(
 
 
 def idf(
-    name: IdfName, df: ArrayLike, corpus: IdfInputs, epsilon: float = 0.25, is_bigram: ArrayLike = False
+    name: IdfName, df: ArrayLike, corpus: IdfInputs, epsilon: float = 0.25, channel: ArrayLike = 0
 ) -> NDArray[np.float64]:
     """Inverse document frequency of each term, always > 0.
 
@@ -273,9 +289,9 @@ def idf(
     1))`` and ``plain`` is ``ln(N / df)`` [2]_, each cut off at a tiny positive value. ``epsilon`` is ``zero`` where
     that is not cut off, else ``epsilon * avgIDF`` as in [1]_, or ``epsilon * lucene`` where avgIDF is not > 0.
 
-    avgIDF is the mean of ``ln((N - df + 0.5) / (df + 0.5))`` over all words of the corpus; bigrams have a mean of their
-    own. A term in exactly half of the chunks, whose logarithm is exactly 0, has the floor: [1]_ keeps the 0, on which
-    Milvus cannot rank.
+    avgIDF is the mean of ``ln((N - df + 0.5) / (df + 0.5))`` over all words of the corpus; bigrams and single
+    characters have means of their own. A term in exactly half of the chunks, whose logarithm is exactly 0, has the
+    floor: [1]_ keeps the 0, on which Milvus cannot rank.
 
     As in [1]_, ``epsilon`` has a kink: a term in a little less than half of the chunks weighs less than one in more
     than half. The floor for all, ``max(ln((N - df + 0.5) / (df + 0.5)), epsilon * avgIDF)``, was measured to win
@@ -289,11 +305,11 @@ def idf(
     df : array_like of int
         Document frequencies, in [1, N].
     corpus : IdfInputs
-        N and avgIDF of both channels.
+        N and the avgIDF of each channel.
     epsilon : float
         Factor of the floor of ``epsilon``; > 0.
-    is_bigram : array_like of bool
-        Whether each term is a bigram, which concerns ``epsilon`` alone.
+    channel : array_like of int
+        Number of the channel of each term, which concerns ``epsilon`` alone; 0 is that of words.
 
     Returns
     -------
@@ -312,7 +328,7 @@ def idf(
     array([1.9924, 0.6931])
     """
     branches: list[IdfBranch] = []
-    for branch in idf_branches(name, df, corpus, epsilon, is_bigram):
+    for branch in idf_branches(name, df, corpus, epsilon, channel):
         branches.append(branch)
         if branch.applies.all():
             break

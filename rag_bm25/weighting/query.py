@@ -37,8 +37,8 @@ class QueryWeighting:
         IDF of a word in half of the chunks or more, as a share of the mean IDF, in (0, 1000]. For ``idf="epsilon"``.
     k3 : float or None
         Saturation of words that the query repeats, in 0..1000000; None for none.
-    bigram_weight : float
-        Weight of bigrams of Chinese characters, in 0..1000.
+    bigram_weight, character_weight : float
+        Weights of bigrams of Chinese characters, and of single ones, in 0..1000.
     word_bigram_weight : float
         Weight of pairs of words, in 0..1000.
     latin_weight : float
@@ -63,6 +63,7 @@ class QueryWeighting:
     epsilon: Epsilon = UNSET
     k3: K3 | None = UNSET
     bigram_weight: Weight = UNSET
+    character_weight: Weight = UNSET
     word_bigram_weight: Weight = UNSET
     latin_weight: LatinWeight = UNSET
     question_word_weight: Weight = UNSET
@@ -110,14 +111,12 @@ class QueryWeighting:
         qtf = np.asarray(qtf, np.float64)
         return qtf if self.k3 is None else qtf * (self.k3 + 1) / (qtf + self.k3)
 
-    def weights(
-        self, qtf: ArrayLike, df: ArrayLike, corpus: IdfInputs, is_bigram: ArrayLike = False
-    ) -> NDArray[np.float64]:
+    def weights(self, qtf: ArrayLike, df: ArrayLike, corpus: IdfInputs, channel: ArrayLike = 0) -> NDArray[np.float64]:
         """Weight of each query term: the query's factor of the score.
 
         Parameters
         ----------
-        qtf, df, corpus, is_bigram
+        qtf, df, corpus, channel
             As for :meth:`term_weights` and :func:`~rag_bm25.weighting.idf.idf`.
 
         Returns
@@ -125,8 +124,8 @@ class QueryWeighting:
         ndarray of float64
             All > 0.
         """
-        return self.term_weights(qtf) * idf(self.idf, df, corpus, self.epsilon, is_bigram)
+        return self.term_weights(qtf) * idf(self.idf, df, corpus, self.epsilon, channel)
 
 
-DEFAULT_WEIGHTING = QueryWeighting("epsilon", 0.25, None, 0.5, 0.15, 2.0, 0.3)
+DEFAULT_WEIGHTING = QueryWeighting("epsilon", 0.25, None, 0.5, 0.3, 0.15, 2.0, 0.3)
 """The weighting of an index whose config names no other."""

@@ -97,6 +97,8 @@ class _Recount:
 
 
 def _kind_weight(term: str, beside_chinese: bool) -> float:
+    if term.startswith("\0") and len(term) == 2:
+        return CONFIG.character_weight
     if term.startswith("\0") and " " not in term:
         return CONFIG.bigram_weight
     weight = CONFIG.word_bigram_weight if term.startswith("\0") else 1.0
@@ -133,7 +135,7 @@ class _Answer:
         scores: dict[int, float] = {}
         namespace = self._question.namespace
         terms = self._question.terms
-        beside_chinese = any(term.startswith("\0") and " " not in term for term in terms)
+        beside_chinese = any(term.startswith("\0") and " " not in term and len(term) > 2 for term in terms)
         for term, times in terms.items():
             postings = self._counted.postings.get((namespace, self._ids[term]), {})
             if postings:

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.foreign import Foreign, Source
 from support.memory_store import Collections, MemoryStore
-from support.reference import Corpus, split, words_and_bigrams
+from support.reference import Corpus, in_all_channels, split
 from support.strategies import texts
 
 from rag_bm25 import BM25Index, ConfigMismatchError, FilterError, FormatError, IndexConfig, IndexNotFoundError, Progress
@@ -59,13 +59,14 @@ def test_weighs_as_an_encoder_that_learned_the_same(foreign: Foreign, config: In
 @given(st.lists(texts(), max_size=8), st.integers(1, 4))
 def test_counts_what_loops_count(foreign: Foreign, tmp_path: Path, some: list[str], page: int) -> None:
     foreign.texts, foreign.page, foreign.beside = some, page, Collections()
-    config = IndexConfig(chunk_size=4, length_unit="terms", analyzer=words_and_bigrams)
+    config = IndexConfig(chunk_size=4, length_unit="terms", analyzer=in_all_channels)
     encoder = adopted(config)
-    corpus = Corpus({str(at): words_and_bigrams(text) for at, text in enumerate(some)})
+    corpus = Corpus({str(at): in_all_channels(text) for at, text in enumerate(some)})
     for figures in (encoder.stats(), opened(config).stats()):
         assert (figures.num_chunks, figures.num_terms) == (corpus.n, len(corpus.dfs()))
         assert figures.total_length == sum(len(split(text)) for text in some)
-        assert (figures.average_idf, figures.average_bigram_idf) == pytest.approx(corpus.average_idfs(), abs=1e-12)
+        means = figures.average_idf, figures.average_bigram_idf, figures.average_character_idf
+        assert means == pytest.approx(corpus.average_idfs(), abs=1e-12)
     encoder.save(tmp_path / "file")
     _, total, _ = read_statistics(tmp_path / "file")
     counted = dict(zip(total.ids.tolist(), total.df.tolist(), strict=True))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.memory_store import MemoryStore
-from support.reference import Corpus, split, words_and_bigrams
+from support.reference import Corpus, in_all_channels, split
 from support.strategies import texts
 
 from rag_bm25 import BM25Index, ConfigMismatchError, FieldWeight, IndexConfig, InputError, ParameterError
@@ -173,14 +173,14 @@ few_texts = st.lists(st.sampled_from(["合同", "合同法", "法", "a"]), max_s
 
 @given(st.lists(few_texts, max_size=5), st.lists(few_texts, max_size=5))
 def test_each_channel_has_its_mean(tmp_path_factory: pytest.TempPathFactory, kept: list[str], gone: list[str]) -> None:
-    config = IndexConfig(chunk_size=4, length_unit="terms", analyzer=words_and_bigrams)
-    corpus = Corpus({str(at): words_and_bigrams(text) for at, text in enumerate(kept)})
+    config = IndexConfig(chunk_size=4, length_unit="terms", analyzer=in_all_channels)
+    corpus = Corpus({str(at): in_all_channels(text) for at, text in enumerate(kept)})
     encoder = BM25Encoder(config).fit([*gone, *kept])
     encoder.forget(gone)
     encoder.save(path := tmp_path_factory.mktemp("saved") / "file")
     for one in (encoder, BM25Encoder.load(path, config=config)):
         stats = one._statistics.whole.idf_inputs
-        means = stats.average_idf, stats.average_bigram_idf
+        means = stats.average_idf, stats.average_bigram_idf, stats.average_character_idf
         assert means == pytest.approx(corpus.average_idfs(), abs=1e-12)
 
 

@@ -114,7 +114,7 @@ TEXTS = {"a": "apple fig apple", "b": "fig kiwi", "c": "fig plum plum plum", "d"
 
 @pytest.mark.parametrize("id_", TEXTS)
 def test_the_weight_of_a_term_is_the_score_of_a_query_that_is_the_term(id_: str) -> None:
-    plain = AnalyzerConfig(stem=False, bigrams=False, word_bigrams=False)
+    plain = AnalyzerConfig(stem=False, bigrams=False, characters=False, word_bigrams=False)
     with BM25Index.open(":memory:", "docs", config=IndexConfig(20, idf="lucene", analyzer=plain)) as index:
         index.add(list(TEXTS.values()), ids=list(TEXTS))
         terms = index.chunk_terms(id_)

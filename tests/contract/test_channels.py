@@ -37,6 +37,8 @@ def test_both_channels_are_stored_and_searched(filled: BM25Index, opened: Callab
     reader = BM25Index.from_store(opened(), read_only=True)
     assert scores(reader) == pytest.approx(scores(expected), rel=1e-5)
     assert reader.search("动合", weighting=QueryWeighting(bigram_weight=0)) == []
+    assert [hit.text for hit in reader.search("同")] == [hit.text for hit in expected.search("同")] != []
+    assert [hit.text for hit in reader.search("法")] == ["合同法"]
     assert reader.verify().ok
 
 

@@ -70,7 +70,7 @@ def has(text: str, wanted: str) -> bool:
     """Return whether a text has a character or sign, or a word that no letter touches."""
     if wanted not in STOP_WORDS:
         return wanted in text
-    words = re.split(r"[^a-zä]+", text.casefold())
+    words = re.split(r"[^a-z]+", text.casefold().replace("ä", "a"))
     return wanted.casefold() in words
 
 
@@ -110,7 +110,7 @@ def test_a_condition_that_nobody_can_see_is_refused(name: str, blank: str) -> No
         ("→\n★", "→ ★", True),
         ("→★", "→ ★", False),
         ("A股", "a", True),
-        ("Ä", "a", False),
+        ("Ä", "a", True),
         ("x" * 70, "x" * 70, True),
         ("x" * 70, "x" * 69, False),
     ],

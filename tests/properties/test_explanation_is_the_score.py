@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.indexes import check, config_of, nodes
 from support.memory_store import MemoryStore
-from support.reference import relevance_weight, split, words_and_bigrams
+from support.reference import in_all_channels, relevance_weight, split
 from support.strategies import corpora, query_weightings, texts, weightings, words
 
 from rag_bm25 import (
@@ -60,8 +60,9 @@ def test_explanations_add_up_to_the_scores(
 ) -> None:
     config = replace(
         config_of(document, weighting, unit),
-        analyzer=words_and_bigrams,
+        analyzer=in_all_channels,
         bigram_weight=weighting.bigram_weight,
+        character_weight=weighting.character_weight,
         latin_weight=weighting.latin_weight,
     )
     index = BM25Index.from_store(MemoryStore(), config=config)
@@ -101,8 +102,9 @@ def test_every_search_can_be_explained(
     config = IndexConfig(
         4,
         length_unit="terms",
-        analyzer=words_and_bigrams,
+        analyzer=in_all_channels,
         bigram_weight=weighting.bigram_weight,
+        character_weight=weighting.character_weight,
         latin_weight=weighting.latin_weight,
     )
     index = BM25Index.from_store(MemoryStore(), config=config)

@@ -13,7 +13,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from support.indexes import CONFIG, config_of, filled
 from support.memory_store import MemoryStore
-from support.reference import BM25, Corpus, Field, WithQuestions, words_and_bigrams
+from support.reference import BM25, Corpus, Field, WithQuestions, in_all_channels
 from support.rounding_store import RoundingStore
 from support.strategies import corpora, document_weightings, idf_names, query_weightings, shares, texts, weightings
 
@@ -88,18 +88,19 @@ def test_scores_over_fields_are_those_of_the_loops(
 
 
 @given(corpora(), texts(), query_weightings, st.sampled_from(["characters", "terms"]))
-def test_bigrams_are_a_channel_with_a_weight_and_without_a_length(
+def test_channels_have_weights_and_no_length(
     chunks: dict[str, str], query: str, weighting: QueryWeighting, unit: LengthUnit
 ) -> None:
     parameters = {name: value for name, value in asdict(weighting).items() if name != "word_bigram_weight"}
-    config = IndexConfig(4, length_unit=unit, analyzer=words_and_bigrams, **parameters)
-    corpus = Corpus({id_: words_and_bigrams(text) for id_, text in chunks.items()})
+    config = IndexConfig(4, length_unit=unit, analyzer=in_all_channels, **parameters)
+    corpus = Corpus({id_: in_all_channels(text) for id_, text in chunks.items()})
     lengths = {id_: len(text) if unit == "characters" else len(text.split()) for id_, text in chunks.items()}
-    expected = BM25(4, **parameters).scores(words_and_bigrams(query), corpus, lengths)
+    expected = BM25(4, **parameters).scores(in_all_channels(query), corpus, lengths)
     found = scores(filled(chunks, config), query)
     assert found == pytest.approx({id_: score for id_, score in expected.items() if score}, rel=1e-5)
-    asked = filled(chunks, replace(config, bigram_weight=0.5))
-    assert scores(asked, query, weighting=QueryWeighting(bigram_weight=weighting.bigram_weight)) == found
+    asked = filled(chunks, replace(config, bigram_weight=0.5, character_weight=0.3))
+    weights = QueryWeighting(bigram_weight=weighting.bigram_weight, character_weight=weighting.character_weight)
+    assert scores(asked, query, weighting=weights) == found
 
 
 @given(corpora(), texts(), query_weightings)
@@ -116,10 +117,10 @@ def test_question_words_weigh_less_beside_known_words(
 
 
 @given(corpora(min_size=1), texts(), idf_names)
-def test_words_alone_are_searched_where_bigrams_weigh_nothing(chunks: dict[str, str], query: str, idf: IdfName) -> None:
+def test_words_alone_are_searched_where_others_weigh_nothing(chunks: dict[str, str], query: str, idf: IdfName) -> None:
     assume(idf != "epsilon")  # its floor is a mean over all terms
-    index = filled(chunks, replace(CONFIG, analyzer=words_and_bigrams, idf=idf))
-    assert scores(index, query, weighting=QueryWeighting(bigram_weight=0)) == scores(
+    index = filled(chunks, replace(CONFIG, analyzer=in_all_channels, idf=idf))
+    assert scores(index, query, weighting=QueryWeighting(bigram_weight=0, character_weight=0)) == scores(
         filled(chunks, replace(CONFIG, idf=idf)), query
     )
 

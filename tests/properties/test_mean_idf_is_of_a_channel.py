@@ -1,4 +1,4 @@
-"""The mean IDF is that of words, and bigrams have their own: after any history, by any writer, on any format."""
+"""Words, bigrams and characters have a mean IDF each: after any history, by any writer, on any format."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.lazy_store import LazyStore
 from support.memory_store import MemoryStore
-from support.reference import BIGRAM, BM25, Corpus, words_and_bigrams
+from support.reference import BIGRAM, BM25, Corpus, in_all_channels
 
 from rag_bm25 import BM25Index, IndexConfig
 from rag_bm25.index.maintenance.copying import copy_index
@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-CONFIG = IndexConfig(chunk_size=4, length_unit="terms", analyzer=words_and_bigrams, bigram_weight=0.5)
+CONFIG = IndexConfig(
+    chunk_size=4, length_unit="terms", analyzer=in_all_channels, bigram_weight=0.5, character_weight=0.3
+)
 NAMESPACES = ("", "law")
 
 # Texts of which some words and some bigrams are in more than half of the chunks.
@@ -50,7 +52,7 @@ class Model:
                 self.chunks[namespace].pop(id_, None)
 
     def corpus(self, namespaces: Sequence[str] = NAMESPACES) -> Corpus:
-        return Corpus({name + id_: words_and_bigrams(t) for name in namespaces for id_, t in self.chunks[name].items()})
+        return Corpus({name + id_: in_all_channels(t) for name in namespaces for id_, t in self.chunks[name].items()})
 
 
 def apply(index: BM25Index, step: tuple[str, str, dict[str, str]]) -> None:
@@ -67,11 +69,11 @@ def assert_right(index: BM25Index, model: Model) -> None:
     for names in ((*NAMESPACES,), ("",), ("law",)):
         corpus = model.corpus(names)
         stats = index._live.view.statistics.of(names).idf_inputs
-        found = stats.average_idf, stats.average_bigram_idf
+        found = stats.average_idf, stats.average_bigram_idf, stats.average_character_idf
         assert found == pytest.approx(corpus.average_idfs(), abs=1e-12)
     query = "合同法 a 劳动"
-    expected = BM25(4, bigram_weight=0.5).scores(
-        words_and_bigrams(query),
+    expected = BM25(4, bigram_weight=0.5, character_weight=0.3).scores(
+        in_all_channels(query),
         corpus := model.corpus(),
         {id_: words_of(chunk) for id_, chunk in corpus.chunks.items()},
     )
@@ -152,10 +154,14 @@ def test_verify_finds_wrong_marks() -> None:
     log = store.collections.log
     [key] = keys_of(log, "delta")
     counts = unpack_page(log[key].packed)
-    assert counts.is_bigram is not None
-    wrong = replace(counts, is_bigram=np.zeros(len(counts), np.bool_))
+    assert counts.channels is not None
+    wrong = replace(counts, channels=np.zeros(len(counts), np.uint8))
     log[key] = replace(log[key], packed=pack_page(wrong))
     found = opened(store.reopen()).verify().differences
-    assert [str(difference) for difference in found] == ["mark of a bigram of bigram '合同': stored 0, counted 1"]
+    assert [str(difference) for difference in found] == [
+        "channel of bigram '合同': stored 0, counted 1",
+        "channel of character '合': stored 0, counted 2",
+        "channel of character '同': stored 0, counted 2",
+    ]
     opened(store.reopen()).repair()
     assert opened(store.reopen()).verify().ok

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.memory_store import MemoryStore
-from support.reference import words_and_bigrams
+from support.reference import in_all_channels
 from support.strategies import corpora, texts, words
 
 from rag_bm25 import MMR, RM3, BM25Index, Grouping, IndexConfig, NearDuplicates, Query, ValueBoost
@@ -44,7 +44,7 @@ searches = st.fixed_dictionaries(
 def test_what_is_not_found_has_a_reason(
     chunks: tuple[dict[str, str], ...], query: Query, search: dict[str, Any]
 ) -> None:
-    index = BM25Index.from_store(MemoryStore(), config=IndexConfig(4, length_unit="terms", analyzer=words_and_bigrams))
+    index = BM25Index.from_store(MemoryStore(), config=IndexConfig(4, length_unit="terms", analyzer=in_all_channels))
     for namespace, some in zip(SPACES, chunks, strict=True):
         metadatas = [{"n": number % 2} for number in range(len(some))]
         index.add(list(some.values()), ids=list(some), namespace=namespace, metadatas=metadatas)

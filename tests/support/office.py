@@ -26,19 +26,43 @@ STYLES = "".join(
 )
 
 
-def make_docx(path: Path, paragraphs: Sequence[tuple[int, str]], title: str = "") -> Path:
-    """Make a document of paragraphs, each with the level of its heading or 0."""
-    body = "".join(
-        f"<w:p>{f'<w:pPr><w:pStyle w:val={chr(34)}H{level}{chr(34)}/></w:pPr>' if level else ''}"
-        f"<w:r><w:t>{text}</w:t></w:r></w:p>"
-        for level, text in paragraphs
+def word_paragraph(text: str, style: str = "", num: int | str = "", level: int = 0) -> str:
+    """Return a paragraph of Word, with the id of its style, and the id and level of its list."""
+    styled = f'<w:pStyle w:val="{style}"/>' if style else ""
+    numbered = f'<w:numPr><w:ilvl w:val="{level}"/><w:numId w:val="{num}"/></w:numPr>' if num != "" else ""
+    return f"<w:p><w:pPr>{styled}{numbered}</w:pPr><w:r><w:t>{text}</w:t></w:r></w:p>"
+
+
+def word_list(id_: int, *levels: str, last: str = "") -> str:
+    """Return a list of Word; a level is ``decimal %1.``, the form and the text of its numbers."""
+    forms = [level.split(" ", 1) for level in levels]
+    made = "".join(
+        f'<w:lvl w:ilvl="{at}"><w:numFmt w:val="{form}"/><w:lvlText w:val="{text}"/>{last}</w:lvl>'
+        for at, (form, text) in enumerate(forms)
+    )
+    return f'<w:abstractNum w:abstractNumId="{id_}">{made}</w:abstractNum>' + word_number(id_, id_)
+
+
+def word_number(id_: int, list_id: int, more: str = "") -> str:
+    return f'<w:num w:numId="{id_}"><w:abstractNumId w:val="{list_id}"/>{more}</w:num>'
+
+
+def make_docx(
+    path: Path, paragraphs: Sequence[tuple[int, str]] | str, title: str = "", numbering: str = "", styles: str = STYLES
+) -> Path:
+    """Make a document of paragraphs, each with the level of its heading or 0; or of XML."""
+    body = (
+        paragraphs
+        if isinstance(paragraphs, str)
+        else "".join(word_paragraph(text, f"H{level}" if level else "") for level, text in paragraphs)
     )
     dc = 'xmlns:dc="http://purl.org/dc/elements/1.1/"'
     members = {
         "[Content_Types].xml": TYPES,
         "_rels/.rels": RELATIONS,
         "word/document.xml": f"<w:document {W}><w:body>{body}</w:body></w:document>",
-        "word/styles.xml": f"<w:styles {W}>{STYLES}</w:styles>",
+        "word/styles.xml": f"<w:styles {W}>{styles}</w:styles>",
+        "word/numbering.xml": f"<w:numbering {W}>{numbering}</w:numbering>",
         "docProps/core.xml": f"<properties {dc}><dc:title>{title}</dc:title></properties>",
     }
     return make_zip(path, members)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 TINY = 1e-6  # what a weight of zero or less becomes, where the formula has no floor of its own
 
-BIGRAM = "\0"  # what begins the terms of the second channel
+BIGRAM = "\0"  # what begins the terms that are no words
 
 
 @dataclass
@@ -41,12 +41,12 @@ class Corpus:
                 counted[term] = counted.get(term, 0) + 1
         return counted
 
-    def average_idfs(self) -> tuple[float, float]:
-        """The mean over words, and that over bigrams."""
-        words, bigrams = [], []
+    def average_idfs(self) -> tuple[float, float, float]:
+        """The mean over words, that over bigrams, and that over single characters."""
+        words, bigrams, characters = [], [], []
         for term, df in self.dfs().items():
-            (bigrams if term.startswith(BIGRAM) else words).append(df)
-        return average_idf(words, self.n), average_idf(bigrams, self.n)
+            (words, bigrams, characters)[channel(term)].append(df)
+        return average_idf(words, self.n), average_idf(bigrams, self.n), average_idf(characters, self.n)
 
 
 @dataclass
@@ -72,6 +72,7 @@ class BM25:
     delta: float | None = None
     fields: dict[str, Field] = field(default_factory=dict)
     bigram_weight: float = 1.0
+    character_weight: float = 1.0
     word_bigram_weight: float = 1.0
     latin_weight: float = 2.0
     question_word_weight: float = 0.3
@@ -94,7 +95,7 @@ class BM25:
             terms = corpus.terms(id_)
             for term in {*query, *asked}:
                 if term in terms:
-                    average = averages[term.startswith(BIGRAM)]
+                    average = averages[channel(term)]
                     weight = idf(self.idf, dfs[term], corpus.n, self.epsilon, average)
                     weight *= saturated((query + asked).count(term), self.k3)
                     weight *= self.question_word_weight if term in asked else 1
@@ -108,6 +109,8 @@ class BM25:
     def channel_weight(self, term: str) -> float:
         if not term.startswith(BIGRAM):
             return 1.0
+        if channel(term) == 2:
+            return self.character_weight
         return self.word_bigram_weight if " " in term else self.bigram_weight
 
     def weight(self, term: str, tokens: list[str], length: float, fields: dict[str, list[str]]) -> float:
@@ -194,12 +197,18 @@ def idf(name: str, df: int, n: int, epsilon: float, average: float) -> float:
     return epsilon * average if average > 0 else epsilon * lucene
 
 
+def channel(term: str) -> int:
+    if not term.startswith(BIGRAM):
+        return 0
+    return 1 if len(term) > 2 else 2
+
+
 def is_character_bigram(term: str) -> bool:
-    return term.startswith(BIGRAM) and " " not in term
+    return channel(term) == 1 and " " not in term
 
 
 def is_latin(term: str) -> bool:
-    return not is_character_bigram(term) and not "\u3400" <= term.lstrip(BIGRAM)[0] <= "\u9fff"
+    return channel(term) != 2 and not is_character_bigram(term) and not "\u3400" <= term.lstrip(BIGRAM)[0] <= "\u9fff"
 
 
 def split(text: str) -> list[str]:
@@ -217,10 +226,11 @@ class WithQuestions:
         return [word if len(word) % 2 else BIGRAM * 2 + word for word in text.split()]
 
 
-def words_and_bigrams(text: str) -> list[str]:
-    """Analyze by white space, and by pairs of neighbouring characters."""
+def in_all_channels(text: str) -> list[str]:
+    """Analyze by white space, by pairs of neighbouring characters, and by characters, but for the vowels."""
     words = text.split()
-    return words + [BIGRAM + word[at : at + 2] for word in words for at in range(len(word) - 1)]
+    pairs = [BIGRAM + word[at : at + 2] for word in words for at in range(len(word) - 1)]
+    return words + pairs + [BIGRAM + character for word in words for character in word if character not in "aeiou"]
 
 
 @dataclass

@@ -61,6 +61,7 @@ query_weightings = st.builds(
     epsilon=st.floats(0.001, 10),
     k3=st.none() | st.sampled_from([0, 8]) | st.floats(0, 1000),
     bigram_weight=bigram_weights,
+    character_weight=bigram_weights,
     latin_weight=st.sampled_from([1, 2]) | st.floats(0.001, 10),
     question_word_weight=st.sampled_from([0, 0.3]) | st.floats(0.001, 10),
 )

@@ -360,22 +360,22 @@ def _differences(
     wrong = (stored - counted).ids
     dfs = zip(wrong.tolist(), _df_of(stored, wrong), _df_of(counted, wrong), strict=True)
     terms = [Difference(namespace, f"df of {_name(vocabulary, id_)}", was, now) for id_, was, now in dfs]
-    terms += _wrong_marks(namespace, stored, counted, vocabulary)
+    terms += _wrong_channels(namespace, stored, counted, vocabulary)
     terms.sort(key=lambda difference: difference.what)
     return [difference for difference in totals if difference.stored != difference.counted] + terms
 
 
-def _wrong_marks(
+def _wrong_channels(
     namespace: str, stored: Contribution, counted: Contribution, vocabulary: Vocabulary
 ) -> list[Difference]:
-    """Compare which terms count as bigrams, as far as the vocabulary has them: on this the mean IDF depends."""
-    if stored.is_bigram is None or counted.is_bigram is None:  # one of them has no terms
+    """Compare the channels of terms, as far as the vocabulary has them: on these the mean IDFs depend."""
+    if stored.channels is None or counted.channels is None:  # one of them has no terms
         return []
     ids, old, new = np.intersect1d(stored.ids, counted.ids, assume_unique=True, return_indices=True)
-    marks = zip(ids.tolist(), stored.is_bigram[old].tolist(), counted.is_bigram[new].tolist(), strict=True)
+    channels = zip(ids.tolist(), stored.channels[old].tolist(), counted.channels[new].tolist(), strict=True)
     return [
-        Difference(namespace, f"mark of a bigram of {_name(vocabulary, id_)}", was, now)
-        for id_, was, now in marks
+        Difference(namespace, f"channel of {_name(vocabulary, id_)}", was, now)
+        for id_, was, now in channels
         if was != now and vocabulary.term(id_) is not None
     ]
 

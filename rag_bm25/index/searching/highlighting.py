@@ -10,7 +10,7 @@ from rag_bm25.analysis import Analyzer
 from rag_bm25.analysis.text import AnalysedText
 from rag_bm25.documents.chunks import Hit
 from rag_bm25.hits.highlights import Highlighter
-from rag_bm25.vectors.terms import is_bigram, term_text
+from rag_bm25.vectors.terms import is_word, term_text
 from rag_bm25.weighting.fields import field_text
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def make_highlighter(
     ignored, in_words = _ignored_characters(analyzer), _pairs_in_words(terms.terms)
     columns = terms.terms, terms.sources, terms.boost.tolist(), terms.weights.tolist()
     for term, source, boost, weight in zip(*columns, strict=True):
-        across = is_bigram(term) and term_text(term) not in in_words
+        across = not is_word(term) and term_text(term) not in in_words
         # Feedback may have taken it out; question words would mark what nobody looks for.
         if boost > 0 and not source.is_question and not (across and ignored.intersection(term)):
             weights[term] += weight
@@ -50,7 +50,7 @@ def _ignored_characters(analyzer: TextAnalyzer) -> frozenset[str]:
 
 def _pairs_in_words(terms: Iterable[str]) -> set[str]:
     """Return each two characters within a word: of 社会保险, 社会 is what a text may have in common with a query."""
-    words = (term for term in terms if not is_bigram(term))
+    words = (term for term in terms if is_word(term))
     return {word[at : at + 2] for word in words for at in range(len(word) - 1)}
 
 

@@ -99,7 +99,7 @@ class Searcher:
         """Weigh the terms of each query, with feedback if the options ask for it."""
         check_sequence("queries", queries, "str")
         parsed, method = list(map(Query.of, queries)), options.get("feedback")
-        context = self.weigher.context_for(scope, options, completing=any(query.has_prefix for query in parsed))
+        context = self.weigher.context_for(scope, options)
         weighted = [self.weigher.prepare(context, query) for query in parsed]
         if method is not None:
             weighted = self._learn(method, context, parsed, weighted, scope, options)

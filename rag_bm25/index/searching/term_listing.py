@@ -10,7 +10,7 @@ from rag_bm25.analysis.contract import MissingAnalyzer
 from rag_bm25.analysis.text import AnalysedText
 from rag_bm25.index.searching.rows import read_one
 from rag_bm25.query.spelling import most_frequent
-from rag_bm25.vectors.terms import is_bigram
+from rag_bm25.vectors.terms import is_word
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -104,7 +104,7 @@ class TermLister:
         stored = {
             term: weight
             for number, weight in zip(vector.ids.tolist(), vector.values.tolist(), strict=True)
-            if (term := term_of(number)) is not None and not is_bigram(term)
+            if (term := term_of(number)) is not None and is_word(term)
         }
         found = self._look_up(list(stored), self._weigher.context_of(scope))
         weighed = [ChunkTerm(one.term, stored[one.term] * one.idf, stored[one.term], one.df, one.idf) for one in found]

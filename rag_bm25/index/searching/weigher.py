@@ -68,24 +68,25 @@ class QueryWeigher:
         self._contexts: QueryMemo[QueryContext] = QueryMemo(MAX_PARTS)
         self._parts: QueryMemo[CorpusCounts] = QueryMemo(MAX_PARTS)
 
-    def context_for(self, scope: Scope, options: SearchOptions, *, completing: bool = False) -> QueryContext:
-        """Return the context of the queries of a search; `completing` if one has a prefix."""
-        return self._context(_counted_scope(scope, options), options, completing=completing)
+    def context_for(self, scope: Scope, options: SearchOptions) -> QueryContext:
+        """Return the context of the queries of a search."""
+        return self._context(_counted_scope(scope, options), options)
 
     def context_of(self, counted: Scope) -> QueryContext:
         """Return the context of words that are weighed by the statistics of some chunks."""
-        return self._context(counted, {}, completing=False)
+        return self._context(counted, {})
 
     def prepare(self, context: QueryContext, query: Query) -> WeightedQuery:
         """Weigh a query, unless that has just been done; expansions are not kept, which depend on the vocabulary."""
-        if context.encoder.expander is not self.expanders.plain or len(str(query)) > MAX_KEPT:
+        is_plain = context.encoder.expander is self.expanders.plain and not query.has_prefix
+        if not is_plain or len(str(query)) > MAX_KEPT:
             return self._weigh_anew(context, query)
         return self._memo.get((query, context.encoder), context.view, lambda: self._weigh_anew(context, query))
 
-    def _context(self, counted: Scope, options: SearchOptions, *, completing: bool) -> QueryContext:
+    def _context(self, counted: Scope, options: SearchOptions) -> QueryContext:
         view, asked = self._live.current(counted.namespaces), options.get("weighting")
         weighting = self._weighting if asked is None else asked.over(self._weighting)
-        expander = self.expanders.make(options.get("expansion"), completing=completing)
+        expander = self.expanders.make(options.get("expansion"))
         encoder = QueryEncoder(self._analyzer, weighting, view.ids, expander, {})
         if expander is not self.expanders.plain:
             return QueryContext(view, counted, encoder, self._count(view, counted))

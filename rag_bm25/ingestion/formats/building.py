@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 from rag_bm25.errors import InputError
 from rag_bm25.ingestion.documents import Document, Heading, bounded
 from rag_bm25.ingestion.markup import BREAK_AFTER, WRAPPED
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 MAX_TEXT = 64 << 20  # characters of a document
 
@@ -22,8 +26,10 @@ class TextBuilder:
         self._size = 0
         self._held = ""  # a line break after an ideograph: nothing, if another follows
         self._newlines = 2  # at the end of what was collected
+        self._line = (0, 0, 2)  # parts, size and newlines where the line begins
         self._headings: list[Heading] = []
         self._pages: list[int] = []
+        self.mark = ""  # of a list's item, which stands before its text
         self.headings_above = 0  # levels that the headings of a part are below
 
     @property
@@ -63,6 +69,21 @@ class TextBuilder:
         if self._newlines < newlines:
             self._append("\n" * (newlines - self._newlines))
             self._newlines = newlines
+        self._line = (len(self._parts), self._size, self._newlines)
+
+    def drop_line(self) -> None:
+        """Take back the line, up to where :meth:`new_line` has begun it."""
+        parts, self._size, self._newlines = self._line
+        del self._parts[parts:]
+        self._held = ""
+
+    def row(self, cells: Iterable[str]) -> None:
+        """Append a row of a table, if it has a word."""
+        texts = [" ".join(cell.split()) for cell in cells]
+        if any(texts):
+            self.new_line()
+            self.write(" | ".join(texts).strip())
+            self.new_line()
 
     def paragraph(self, text: str) -> None:
         """Append a paragraph."""
@@ -91,6 +112,8 @@ class TextBuilder:
         return Document("".join(self._parts), plain, bounded(self._headings), tuple(self._pages))
 
     def _append(self, text: str) -> None:
+        if self.mark and not text.isspace():
+            text, self.mark = self.mark + text, ""
         self._size += len(text)
         if self._size > MAX_TEXT:
             raise InputError(f"a document must have at most {MAX_TEXT:,} characters of text")

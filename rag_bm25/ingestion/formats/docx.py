@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rag_bm25.ingestion.formats.archives import open_archive
 from rag_bm25.ingestion.formats.building import TextBuilder
 from rag_bm25.ingestion.formats.html import write_html
+from rag_bm25.ingestion.formats.numbering import write_numbers
 from rag_bm25.ingestion.formats.properties import core_title
 
 if TYPE_CHECKING:
@@ -14,20 +15,32 @@ if TYPE_CHECKING:
 
     from rag_bm25.ingestion.documents import Document
 
+# Headings before lists, as a heading may be numbered. The numbers are in the texts; contents pages repeat headings.
+STYLES = "\n".join(
+    [
+        "p[style-name='Title'] => h1:fresh",
+        "p[style-name='Subtitle'] => p:fresh",
+        "p[style-name='TOC Heading'] => !",
+        *(f"p[style-name='toc {level}'] => !" for level in range(1, 10)),
+        *(f"p.Heading{level} => h{level}:fresh" for level in range(1, 7)),
+        *(f"p[style-name='heading {level}'] => h{level}:fresh" for level in range(1, 7)),
+        *(f"p:ordered-list({level}) => dl > dd:fresh" for level in range(1, 10)),
+        *(f"p:unordered-list({level}) => ul > li:fresh" for level in range(1, 10)),
+    ]
+)
 
-def extract(file: BinaryIO, _encoding: str | None) -> Document:
+
+def extract(file: BinaryIO, _encoding: str | None, _hidden: bool = False) -> Document:
     """Extract the text of a file."""
     import mammoth
 
     with open_archive(file) as archive:
         title = core_title(archive)
-    html = mammoth.convert_to_html(file, style_map=TITLES, convert_image=_no_image).value
+        numbered = write_numbers(archive)
+    html = mammoth.convert_to_html(numbered, style_map=STYLES, convert_image=_no_image).value
     builder = TextBuilder()
     write_html(html, builder)
     return builder.build(title or builder.first_heading)
-
-
-TITLES = "p[style-name='Title'] => h1:fresh\np[style-name='Subtitle'] => p:fresh"
 
 
 def _no_image(_image: Any) -> list[Any]:

@@ -40,7 +40,9 @@ class Extractor:
         self._process: subprocess.Popen[bytes] | None = None
         self._owner = 0  # process id: a fork must not share the pipes
 
-    def extract(self, path: Path, real: Path, encoding: str | None, timeout: float) -> Document:
+    def extract(
+        self, path: Path, real: Path, encoding: str | None, timeout: float, *, hidden: bool = False
+    ) -> Document:
         """Extract the text of a file, or say why not."""
         with open_regular(path, real) as file:
             size = os.fstat(file.fileno()).st_size
@@ -48,7 +50,8 @@ class Extractor:
             raise InputError(f"{path}: it has {size:,} bytes; at most {MAX_FILE_BYTES:,} are read")
         with self._lock:
             try:
-                answer = self._ask({"path": str(path), "real": str(real), "encoding": encoding}, timeout)
+                request = {"path": str(path), "real": str(real), "encoding": encoding, "hidden": hidden}
+                answer = self._ask(request, timeout)
             except BaseException as error:
                 self._stop()
                 if isinstance(error, _TimedOutError):

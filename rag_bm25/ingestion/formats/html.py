@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 
 from rag_bm25.ingestion.encodings import decode
 from rag_bm25.ingestion.formats.building import TextBuilder
+from rag_bm25.ingestion.formats.elements import List, Table
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from collections.abc import Set as AbstractSet
     from typing import BinaryIO
 
@@ -24,11 +26,13 @@ PARAGRAPHS = {
     "p", "div", "section", "article", "main", "header", "aside", "table", "ul", "ol", "dl", "pre", "blockquote",
     "figure", "figcaption", "form", "fieldset", "address", "details", "hr", "body",
 }  # fmt: skip
-LINES = {"li", "dt", "dd", "tr", "br", "caption", "summary", "option"}
+LINES = {"li", "dt", "dd", "br", "caption", "summary", "option"}
 VOID = {
     "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr",
 }  # fmt: skip
 HEADINGS = {f"h{level}": level for level in range(1, 7)}
+CELLS, ROWS = {"td", "th"}, {"tr", "thead", "tbody", "tfoot"}
+PARTS = {"table", "main", "article", "section", *HEADINGS}  # of a page: no cell of data has them
 READINGS = {"rt", "rp", "rtc"}  # of ruby characters
 FORMULA = {"mi", "mn", "mo", "ms", "mtext"}
 PERMALINKS = {"headerlink", "anchor", "anchorjs-link", "header-anchor"}
@@ -37,7 +41,7 @@ _EXPONENT = re.compile(r"(?!(?:st|nd|rd|th|er|e|o|a)\b)[\w+\u2212-]", re.IGNOREC
 _CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([A-Za-z0-9_:-]{1,40})", re.IGNORECASE)
 
 
-def extract(file: BinaryIO, encoding: str | None) -> Document:
+def extract(file: BinaryIO, encoding: str | None, _hidden: bool = False) -> Document:
     """Extract the text of a file."""
     data = file.read()
     declared = _CHARSET.search(data[:4_096])
@@ -53,26 +57,45 @@ def write_html(html: str, builder: TextBuilder) -> str:
     html = html.replace("\r\n", "\n").replace("\r", "\n")
     scout = _Parser(TextBuilder(), main_only=True)
     scout.read(html)
-    parser = _Parser(builder, main_only=scout.size >= MIN_MAIN, skipped=SKIPPED)
+    parser = _Parser(builder, main_only=scout.size >= MIN_MAIN, known=scout)
     parser.read(html)
     if not scout.size and not parser.size:  # a tag such as <nav> that was never closed
-        parser = _Parser(builder, main_only=False, skipped={"script", "style"})
+        parser = _Parser(builder, main_only=False, skipped={"script", "style"}, known=scout)
         parser.read(html)
     return " ".join("".join(parser.title).split())
 
 
-class _Parser(HTMLParser):
-    """Write text to a builder."""
+def _letters(title: str) -> str:
+    return "".join(filter(str.isalpha, title)).casefold()
 
-    def __init__(self, builder: TextBuilder, *, main_only: bool, skipped: AbstractSet[str] = SKIPPED) -> None:
+
+class _Parser(HTMLParser):
+    """Write text to a builder; what another parser has seen of the whole page is known."""
+
+    def __init__(
+        self,
+        builder: TextBuilder,
+        *,
+        main_only: bool,
+        skipped: AbstractSet[str] = SKIPPED,
+        known: _Parser | None = None,
+    ) -> None:
         super().__init__(convert_charrefs=True)
         self.title: list[str] = []
-        self._builder = builder
+        self.headings: set[str] = set()
+        self.tables: list[Table] = []
+        self.lists: list[List] = []
+        self._known = known
+        self._page = builder
         self._first = builder.size
         self._main_only = main_only
         self._skipped = skipped
         self._skipping: list[str] = []  # the skipped element that is open, and those of its name within it
         self._main: list[str] = []  # likewise the main part
+        self._open_tables: list[Table] = []
+        self._open_lists = [List({}, 0, is_ordered=False)]  # the first for items without a list
+        self._in_link = False  # to a place of the page
+        self._linked: str | None = ""  # text of such links in the line, None if it has other words
         self._pre = 0
         self._sup = False
         self._reading = False  # of ruby characters; its end tag may be left out
@@ -83,19 +106,22 @@ class _Parser(HTMLParser):
     @property
     def size(self) -> int:
         """Number of characters that were written."""
-        return self._builder.size - self._first
+        return self._page.size - self._first
 
     def read(self, html: str) -> None:
         self.feed(html)
         self.close()
+        self._new_line(0)
         self._end_heading()
+        self._end_row()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = {name: value or "" for name, value in attrs}
+        self._open(tag, given)
         if self._skipping:
             if tag == self._skipping[0]:
                 self._skipping.append(tag)
             return
-        given = {name: value or "" for name, value in attrs}
         if tag == "math" and given.get("alttext"):
             self.handle_data(given["alttext"])
             self._skipping.append(tag)
@@ -108,54 +134,97 @@ class _Parser(HTMLParser):
         self._sup = self._sup or tag == "sup"
         self._reading = tag in READINGS or (self._reading and tag not in PARAGRAPHS)
         self._in_title = self._in_title or (tag == "title" and not self.title)
-        self._start(tag)
+        self._in_link = self._in_link or (tag == "a" and given.get("href", "").startswith("#"))
+        self._start(tag, given)
+
+    def _open(self, tag: str, given: Mapping[str, str]) -> None:
+        """Count tables and lists, those that are skipped as well."""
+        if self._open_tables:
+            self._open_tables[-1].hold(is_part=tag in PARTS, is_block=tag in PARAGRAPHS)
+        if tag == "table":
+            is_data = self._known is None or self._known.tables[len(self.tables)].has_data
+            self.tables.append(Table(is_data=is_data))
+            self._open_tables.append(self.tables[-1])
+        elif tag in ("ol", "ul"):
+            items = self._known.lists[len(self.lists)].items if self._known else 0
+            self.lists.append(List(given, items, is_ordered=tag == "ol"))
+            self._open_lists.append(self.lists[-1])
+        elif tag == "li":
+            self._open_lists[-1].items += 1
 
     def _is_skipped(self, tag: str, given: dict[str, str]) -> bool:
         classes = set(given.get("class", "").split())
         is_hidden = "hidden" in given or given.get("aria-hidden") == "true" or given.get("role") == "navigation"
         return tag in self._skipped or (bool(self._skipped & {"nav"}) and is_hidden) or bool(classes & PERMALINKS)
 
-    def _start(self, tag: str) -> None:
+    def _start(self, tag: str, given: Mapping[str, str]) -> None:
         if tag in HEADINGS:
+            self._new_line()
             self._end_heading()
             self._heading, self._level = [], HEADINGS[tag]
-        elif not self._writes():
-            return
-        elif tag in PARAGRAPHS:
+        elif tag in ROWS:
+            self._end_row()
+        elif tag in CELLS:
+            self._start_cell(given)
+        elif self._writes():
+            self._start_block(tag, given)
+
+    def _start_cell(self, given: Mapping[str, str]) -> None:
+        if self._open_tables and self._open_tables[-1].is_data:
+            self._open_tables[-1].begin_cell(given)
+        elif self._writes():
+            self._new_line(2)
+
+    def _start_block(self, tag: str, given: Mapping[str, str]) -> None:
+        if tag in PARAGRAPHS:
             if tag != "div":
                 self._end_heading()
-            self._builder.new_line(2)
+            self._new_line(2)
             self._pre += tag == "pre"
         elif tag in LINES:
-            self._builder.new_line()
-            self._builder.write("- " if tag == "li" else "")
-        elif tag in ("td", "th") or tag in FORMULA:
+            self._new_line()
+            self._builder.mark = self._open_lists[-1].next_mark(given) if tag == "li" else ""
+        elif tag in FORMULA:
             self._builder.write_inline(" ")
 
     def handle_endtag(self, tag: str) -> None:
+        self._close(tag)
         if self._skipping:
             if tag == self._skipping[0]:
                 self._skipping.pop()
             return
         self._sup = self._sup and tag != "sup"
         self._reading = self._reading and tag not in {"ruby", *READINGS, *PARAGRAPHS}
-        if tag == "title":
-            self._in_title = False
-        elif tag in HEADINGS:
+        self._in_link = self._in_link and tag != "a"
+        self._in_title = self._in_title and tag != "title"
+        if tag in HEADINGS:
             self._end_heading()
         elif self._writes():
-            self._end(tag)
+            self._end_block(tag)
         if self._main and tag == self._main[0]:
             self._main.pop()
 
-    def _end(self, tag: str) -> None:
+    def _close(self, tag: str) -> None:
+        if tag in ROWS or tag == "table":
+            self._end_row()
+        if tag == "table":
+            del self._open_tables[-1:]
+        elif tag in ("ol", "ul"):
+            del self._open_lists[max(1, len(self._open_lists) - 1) :]
+
+    def _end_block(self, tag: str) -> None:
         if tag in PARAGRAPHS:
-            self._builder.new_line(2)
+            self._new_line(2)
             self._pre -= tag == "pre" and self._pre > 0
         elif tag in LINES:
-            self._builder.new_line()
-        elif tag in ("td", "th"):
-            self._builder.write_inline(" | ")
+            self._new_line()
+        if tag in ("li", "ol", "ul"):
+            self._builder.mark = ""
+
+    def _end_row(self) -> None:
+        cells = self._open_tables[-1].end_row() if self._open_tables else []
+        if self._writes():
+            self._page.row(cells)
 
     def handle_data(self, data: str) -> None:
         if self._skipping or self._reading:
@@ -167,10 +236,22 @@ class _Parser(HTMLParser):
             self.title.append(data)
         elif self._heading is not None:
             self._heading.append(data)
-        elif self._writes() and self._pre:
-            self._builder.write(data)
         elif self._writes():
+            self._write(data)
+
+    def _write(self, data: str) -> None:
+        if self._linked is not None and (letters := _letters(data)):
+            self._linked = self._linked + letters if self._in_link else None
+        if self._pre:
+            self._builder.write(data)
+        else:
             self._builder.write_inline(data)
+
+    @property
+    def _builder(self) -> TextBuilder:
+        """What text is written to: the cell of a table of data, or else the page."""
+        cell = self._open_tables[-1].cell if self._open_tables else None
+        return self._page if cell is None else cell
 
     @property
     def _last(self) -> str:
@@ -180,7 +261,15 @@ class _Parser(HTMLParser):
     def _writes(self) -> bool:
         return self._heading is None and (bool(self._main) or not self._main_only)
 
+    def _new_line(self, newlines: int = 1) -> None:
+        """End a line; one of links to headings of the page repeats them."""
+        if self._known and self._linked and self._linked in self._known.headings:
+            self._builder.drop_line()
+        self._linked = ""
+        self._builder.new_line(newlines)
+
     def _end_heading(self) -> None:
         title, self._heading = "".join(self._heading or ()), None
+        self.headings.add(_letters(title))
         if self._main or not self._main_only:
-            self._builder.heading(self._level, title)
+            self._page.heading(self._level, title)

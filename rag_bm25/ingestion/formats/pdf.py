@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rag_bm25.errors import InputError
 from rag_bm25.ingestion.documents import Heading
 from rag_bm25.ingestion.formats.building import TextBuilder
+from rag_bm25.ingestion.formats.pages import drop_repeated
 from rag_bm25.ingestion.markup import WRAPPED
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ _FILE_NAME = re.compile(
 )
 
 
-def extract(file: BinaryIO, _encoding: str | None) -> Document:
+def extract(file: BinaryIO, _encoding: str | None, _hidden: bool = False) -> Document:
     """Extract the text of a file."""
     import pypdfium2
 
@@ -41,9 +42,9 @@ def extract(file: BinaryIO, _encoding: str | None) -> Document:
         if len(pdf) > MAX_PAGES:
             raise InputError(f"it has {len(pdf):,} pages; at most {MAX_PAGES:,} are read")
         builder = TextBuilder()
-        for page in pdf:
+        for lines in drop_repeated([_page_lines(page) for page in pdf]):
             builder.page()
-            builder.write(_page_text(page))
+            builder.write(_join_wrapped(lines).strip())
         title = str(pdf.get_metadata_dict().get("Title", ""))
         found = builder.build("" if _FILE_NAME.search(title) else title)
         if not found.text.strip() and len(pdf):
@@ -51,13 +52,12 @@ def extract(file: BinaryIO, _encoding: str | None) -> Document:
         return replace(found, headings=tuple(_outline(pdf, found)))
 
 
-def _page_text(page: Any) -> str:
+def _page_lines(page: Any) -> list[str]:
     textpage = page.get_textpage()
     text = str(textpage.get_text_bounded()).replace("\r\n", "\n").replace("\r", "\n")
     textpage.close()
     page.close()
-    lines = _HYPHEN.sub(_join_hyphenated, text).split("\n")
-    return _join_wrapped([line.strip() for line in lines]).strip()
+    return [line.strip() for line in _HYPHEN.sub(_join_hyphenated, text).split("\n")]
 
 
 def _join_hyphenated(match: re.Match[str]) -> str:

@@ -9,13 +9,14 @@ from rag_bm25.ingestion.formats.building import TextBuilder
 from rag_bm25.ingestion.formats.properties import core_title
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
     from typing import BinaryIO
 
     from rag_bm25.ingestion.documents import Document
 
+HIDDEN = {"0", "false"}  # values of the attribute that shows a slide
 
-def extract(file: BinaryIO, _encoding: str | None) -> Document:
+
+def extract(file: BinaryIO, _encoding: str | None, hidden: bool = False) -> Document:
     """Extract the text of a file."""
     import pptx
 
@@ -24,22 +25,28 @@ def extract(file: BinaryIO, _encoding: str | None) -> Document:
     builder = TextBuilder()
     for slide in pptx.Presentation(file).slides:
         builder.page()
+        if slide.element.get("show") in HIDDEN and not hidden:
+            continue
         heading = slide.shapes.title
         if heading is not None:
             builder.heading(1, heading.text_frame.text)
-        for text in _texts(shape for shape in slide.shapes if heading is None or shape.shape_id != heading.shape_id):
-            builder.paragraph(text)
+        for shape in slide.shapes:
+            if heading is None or shape.shape_id != heading.shape_id:
+                _write(builder, shape)
         if slide.has_notes_slide and slide.notes_slide.notes_text_frame is not None:
             builder.paragraph(slide.notes_slide.notes_text_frame.text)
     return builder.build(title or builder.first_heading)
 
 
-def _texts(shapes: Iterable[Any]) -> Iterator[str]:
-    """Yield the texts of shapes, and of those that groups and tables hold."""
-    for shape in shapes:
-        if hasattr(shape, "shapes"):
-            yield from _texts(shape.shapes)
-        elif shape.has_text_frame:
-            yield shape.text_frame.text.replace("\v", "\n")
-        elif getattr(shape, "has_table", False):
-            yield "\n".join(" | ".join(" ".join(cell.text.split()) for cell in row.cells) for row in shape.table.rows)
+def _write(builder: TextBuilder, shape: Any) -> None:
+    """Write the text of a shape, and of those that a group or a table holds."""
+    if hasattr(shape, "shapes"):
+        for each in shape.shapes:
+            _write(builder, each)
+    elif shape.has_text_frame:
+        builder.paragraph(shape.text_frame.text.replace("\v", "\n"))
+    elif getattr(shape, "has_table", False):
+        builder.new_line(2)
+        for row in shape.table.rows:
+            builder.row(cell.text for cell in row.cells)
+        builder.new_line(2)

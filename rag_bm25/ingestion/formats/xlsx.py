@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import datetime as dt
+import re
+from typing import TYPE_CHECKING, Any
 
 from rag_bm25.ingestion.formats.archives import open_archive
 from rag_bm25.ingestion.formats.building import TextBuilder
 from rag_bm25.ingestion.formats.properties import core_title
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import BinaryIO
 
     from rag_bm25.ingestion.documents import Document
 
+_HIDDEN = re.compile(rb'<(?:\w+:)?(?:row|col)\b(?=[^>]*\bhidden="(?:1|true)")([^>]*)>')
+_PLACE = re.compile(rb'\b(r|min|max)="(\d{1,7})"')
+_LITERAL = re.compile(r'\[\$([^\]-]*)[^\]]*\]|\[[^\]]*\]|[_*].|["\\]')  # in a format; the first is a currency
+_NUMBER = re.compile(r"(?!.*E[+-])([^0#?/]*?)(#,##)?(0+)(?:\.(0+))?(%?)([^0#?/]*)")
 
-def extract(file: BinaryIO, _encoding: str | None) -> Document:
+
+def extract(file: BinaryIO, _encoding: str | None, hidden: bool = False) -> Document:
     """Extract the text of a file: the values of formulas as they were last computed."""
     import openpyxl
 
@@ -23,12 +31,51 @@ def extract(file: BinaryIO, _encoding: str | None) -> Document:
     book = openpyxl.load_workbook(file, read_only=True, data_only=True)
     builder = TextBuilder()
     for sheet in book.worksheets:
-        sheet.reset_dimensions()  # as a program may have written them wrongly
-        builder.heading(1, sheet.title)
-        for row in sheet.iter_rows(values_only=True):
-            cells = [" ".join(str(cell).split()) for cell in row if cell is not None]
-            if any(cells):
-                builder.new_line()
-                builder.write(" | ".join(filter(None, cells)))
+        if hidden or sheet.sheet_state == "visible":
+            sheet.reset_dimensions()  # as a program may have written them wrongly
+            builder.heading(1, sheet.title)
+            width = 0
+            for cells in _rows(sheet, hidden=hidden):
+                width = width or (len(cells) if len(cells) > 1 else 0)
+                builder.row(cells + [""] * (width - len(cells)))
     book.close()
     return builder.build(title)
+
+
+def _rows(sheet: Any, *, hidden: bool) -> Iterator[list[str]]:
+    """Yield the cells of each row as they are shown, up to the last with a text."""
+    rows, columns = (set(), set()) if hidden else _hidden(sheet)
+    for number, row in enumerate(sheet.iter_rows(), 1):
+        if number not in rows:
+            cells = [_shown(cell) for column, cell in enumerate(row, 1) if column not in columns]
+            while cells and not cells[-1]:
+                cells.pop()
+            yield cells
+
+
+def _hidden(sheet: Any) -> tuple[set[int], set[int]]:
+    """Return the numbers of the rows and columns that are hidden, which the reader of a stream does not tell."""
+    rows, columns = set[int](), set[int]()
+    with sheet._get_source() as file:  # noqa: SLF001
+        for match in _HIDDEN.finditer(file.read()):
+            place = {name: int(number) for name, number in _PLACE.findall(match[1])}
+            rows |= {place[b"r"]} if b"r" in place else set()
+            columns |= set(range(place.get(b"min", 1), min(place.get(b"max", 0), 1 << 14) + 1))
+    return rows, columns
+
+
+def _shown(cell: Any) -> str:
+    value = cell.value
+    if value is None:
+        return ""
+    if isinstance(value, dt.datetime):
+        return str(value).removesuffix(" 00:00:00")
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return " ".join(str(value).split())
+    text = _LITERAL.sub(lambda match: match[1] or "", cell.number_format.partition(";")[0])
+    number = _NUMBER.fullmatch(text)
+    if number is None:
+        return format(value, ".15g") if isinstance(value, float) else str(value)
+    before, thousands, digits, decimals, percent, after = number.groups(default="")
+    width = "," if thousands else f"0{len(digits) + len(decimals) + bool(decimals)}"
+    return before + format(value, f"{width}.{len(decimals)}{percent or 'f'}") + after

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 MAX_PACKED = 65_535  # characters of a row's packed field
 MAX_PLAIN = 16 << 20  # bytes that a row may unpack to
-COUNTS_PER_ROW = 4_000  # 12 bytes and a bit each: fits even where nothing can be compressed
+COUNTS_PER_ROW = 4_000  # 12 bytes and 2 bits each: fits even where nothing can be compressed
 _T = TypeVar("_T")
 
 COMPRESSION = 3  # of zlib: two thirds of the way to the smallest size, at a third of the time
@@ -40,9 +40,9 @@ def pack_page(counts: Counts) -> str:
     # As planes of bytes, of which the upper ones are nearly all zero: zlib takes a third of the time, and makes less.
     gaps = np.diff(counts.ids, prepend=np.uint32(0))  # modulo 2**32, and so are their sums
     plain = _to_planes(gaps.astype("<u4")) + _to_planes(counts.df.astype("<i8"))
-    if counts.is_bigram is None:
+    if counts.channels is None:
         return pack(plain)
-    return MARKED + pack(plain + np.packbits(counts.is_bigram).tobytes())
+    return MARKED + pack(plain + np.packbits([counts.channels & 1, counts.channels >> 1]).tobytes())
 
 
 def pack_pages(counts: Counts) -> Iterator[str]:
@@ -63,21 +63,21 @@ def unpack_page(packed: str) -> Counts:
     """Undo :func:`pack_page`."""
     if packed.startswith(MARKED):
         plain = unpack(packed[len(MARKED) :])
-        entries = 8 * len(plain) // 97  # of 12 bytes and a bit
+        entries = 4 * len(plain) // 49  # of 12 bytes and 2 bits
         at = 12 * entries
-        if len(plain) != at + -(-entries // 8):
-            raise ValueError(f"its counts have {len(plain)} bytes, which are not 12 each and a bit")
-        is_bigram = np.unpackbits(np.frombuffer(plain, np.uint8, offset=at), count=entries).astype(np.bool_)
-        return _unpack_planes(plain[:at], is_bigram)
+        if len(plain) != at + -(-entries // 4):
+            raise ValueError(f"its counts have {len(plain)} bytes, which are not 12 each and 2 bits")
+        low, high = np.unpackbits(np.frombuffer(plain, np.uint8, offset=at), count=2 * entries).reshape(2, entries)
+        return _unpack_planes(plain[:at], low + 2 * high)
     return _unpack_planes(unpack(packed))
 
 
-def _unpack_planes(plain: bytes, is_bigram: NDArray[np.bool_] | None = None) -> Counts:
+def _unpack_planes(plain: bytes, channels: NDArray[np.uint8] | None = None) -> Counts:
     entries = _num_entries(plain)
     gaps, df = _from_planes(plain[: 4 * entries], "<u4"), _from_planes(plain[4 * entries :], "<i8")
     if ((df > MAX_COUNT) | (df < -MAX_COUNT)).any():
         raise ValueError("its counts are out of range")
-    return Counts(np.cumsum(gaps, dtype=np.uint32), df.astype(np.int64), is_bigram)
+    return Counts(np.cumsum(gaps, dtype=np.uint32), df.astype(np.int64), channels)
 
 
 def _to_planes(values: NDArray[Any]) -> bytes:

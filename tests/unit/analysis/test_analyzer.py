@@ -23,7 +23,7 @@ GOLDEN: list[dict[str, Any]] = json.loads(
     (Path(__file__).resolve().parents[2] / "golden" / "analysis.json").read_text(encoding="utf-8")
 )
 
-WORDS = AnalyzerConfig(bigrams=False, word_bigrams=False)
+WORDS = AnalyzerConfig(bigrams=False, characters=False, word_bigrams=False)
 
 
 @pytest.fixture(scope="module", params=["jieba", "rjieba"])
@@ -31,7 +31,7 @@ def with_exact_queries(request: pytest.FixtureRequest) -> Analyzer:
     """An analyzer on each segmenter."""
     if request.param == "rjieba":
         pytest.importorskip("rjieba")
-    return Analyzer(AnalyzerConfig(query_segmentation="exact"), segmenter=request.param)
+    return Analyzer(AnalyzerConfig(query_segmentation="exact", characters=False), segmenter=request.param)
 
 
 @pytest.mark.parametrize("case", GOLDEN, ids=[case["text"] for case in GOLDEN])
@@ -229,7 +229,7 @@ def test_a_callable_is_asked_for_query_tokens_where_it_has_no_query() -> None:
     ],
 )
 def test_another_language_is_stemmed(language: str, text: str, tokens: list[str]) -> None:
-    analyzer = Analyzer(AnalyzerConfig(stem=language, bigrams=False, word_bigrams=False))
+    analyzer = Analyzer(AnalyzerConfig(stem=language, bigrams=False, characters=False, word_bigrams=False))
     assert analyzer(text) == tokens
     assert [token.text for token in analyzer.locate(text)] == tokens
 

@@ -7,7 +7,7 @@ from rag_bm25 import Analyzer, AnalyzerConfig, BM25Index, IndexConfig, Query
 from rag_bm25.analysis.case import settle_case
 from rag_bm25.analysis.text import AnalysedText
 
-WORDS = Analyzer(AnalyzerConfig(bigrams=False, word_bigrams=False))
+WORDS = Analyzer(AnalyzerConfig(bigrams=False, characters=False, word_bigrams=False))
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from rag_bm25.analysis.case import settle_capitals
 from rag_bm25.analysis.normalization import _APART, is_plain, normalize
 from rag_bm25.analysis.runs import find_ideographs, find_runs
 from rag_bm25.analysis.text import AnalysedText
-from rag_bm25.vectors.terms import BIGRAM_MARK, is_bigram
+from rag_bm25.vectors.terms import BIGRAM_MARK, CHANNELS, channel_of, is_bigram, is_word_bigram
 
 ANALYZER = Analyzer()
 # Bigrams of words know stop words of their own.
@@ -35,7 +35,7 @@ INDIC = [*"हिन्மி"]
 
 def kind(token: str) -> int:
     """Number the kinds of tokens in the order in which an analyzer returns them."""
-    return is_bigram(token) + (is_bigram(token) and " " in token)
+    return channel_of(token) if not is_word_bigram(token) else len(CHANNELS)
 
 
 pieces = st.sampled_from(SIGNS + INVISIBLE + DIGITS + LATIN + CHINESE + SYLLABIC + INDIC)
@@ -114,7 +114,7 @@ def test_the_tokens_of_a_query_are_among_those_of_a_chunk_with_search_segmentati
 @example("\u9ffd a b")
 def test_a_channel_is_the_same_with_and_without_the_other(text: str) -> None:
     """Texts without Chinese are searched once for both channels, unless there are user words."""
-    words = [token for token in ANALYZER(text) if kind(token) < 2]
+    words = [token for token in ANALYZER(text) if not is_word_bigram(token)]
     assert Analyzer(AnalyzerConfig(word_bigrams=False))(text) == words
     assert Analyzer(AnalyzerConfig(user_words=("not量there",)))(text) == ANALYZER(text)
 

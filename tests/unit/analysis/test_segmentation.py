@@ -90,14 +90,14 @@ def test_the_global_tokenizer_of_jieba_is_neither_used_nor_changed(tmp_path: Pat
 def test_the_global_dictionary_of_rjieba_is_neither_used_nor_changed() -> None:
     rjieba = pytest.importorskip("rjieba")
     rjieba.add_word("全检测", 10**9, None)
-    assert Analyzer(AnalyzerConfig(bigrams=False), segmenter="rjieba")("全检测") == ["全", "检测"]
+    assert Analyzer(AnalyzerConfig(bigrams=False, characters=False), segmenter="rjieba")("全检测") == ["全", "检测"]
     Analyzer(AnalyzerConfig(user_words=["索引擎"]), segmenter="rjieba")("索引擎")
     assert not rjieba.has_word("索引擎")
 
 
 @pytest.mark.usefixtures("_nothing_loaded")
 def test_threads_load_the_dictionary_once() -> None:
-    analyzer = Analyzer(AnalyzerConfig(bigrams=False))
+    analyzer = Analyzer(AnalyzerConfig(bigrams=False, characters=False))
     start = threading.Barrier(6)
     results: list[list[str]] = []
 

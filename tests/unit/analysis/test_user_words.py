@@ -10,7 +10,7 @@ from rag_bm25.analysis.user_words import UserWords
 
 
 def tokens(text: str, *user_words: str | tuple[str, int]) -> list[str]:
-    return Analyzer(AnalyzerConfig(user_words=user_words, bigrams=False, word_bigrams=False))(text)  # type: ignore[arg-type]
+    return Analyzer(AnalyzerConfig(user_words=user_words, bigrams=False, characters=False, word_bigrams=False))(text)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

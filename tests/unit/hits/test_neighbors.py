@@ -127,6 +127,21 @@ def test_an_ingested_file_comes_back_whole(tmp_path: Path, size: int) -> None:
             assert text[start : start + len(piece.text)] == piece.text
 
 
+def test_the_header_of_a_table_is_there_once_and_above_the_chunk_that_was_asked_for(tmp_path: Path) -> None:
+    text = "before\n\n| name | limit |\n|---|---|\n" + "".join(f"| part{n} | {n} |\n" for n in range(30)) + "\nafter"
+    (tmp_path / "a.md").write_text(text, encoding="utf-8")
+    with BM25Index.open(":memory:", "docs", config=IndexConfig(chunk_size=90)) as index:
+        ingest(index, find_files([tmp_path / "a.md"]))
+        pieces = list(index.chunks())
+        assert sum("name" in piece.text for piece in pieces) > 5
+        for piece in pieces:
+            whole = index.neighbors(piece, None, None)
+            place = slice(piece.metadata["start_index"], piece.metadata["end_index"])
+            header = piece.text.removesuffix(text[place])
+            assert whole.text[whole.start : whole.end] == piece.text
+            assert whole.text[: whole.start] + whole.text[whole.start + len(header) :] == text
+
+
 def test_wrong_arguments_are_refused() -> None:
     with BM25Index.open(":memory:", "docs", config=IndexConfig(chunk_size=9)) as index:
         index.add(["text"], ids=["a"])

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import os
 from typing import TYPE_CHECKING
 
 import pytest
 from support.files import run, write
-from support.office import make_docx, make_epub, make_pdf, make_zip
+from support.office import STYLES, make_docx, make_epub, make_pdf, make_zip, word_list, word_number, word_paragraph
 
 from rag_bm25.errors import InputError, MissingExtraError
 from rag_bm25.ingestion import find_files, formats
@@ -15,6 +16,8 @@ from rag_bm25.ingestion.formats import extraction
 from rag_bm25.ingestion.formats.archives import open_archive
 from rag_bm25.ingestion.formats.building import TextBuilder
 from rag_bm25.ingestion.formats.html import write_html
+from rag_bm25.ingestion.formats.numbering import spell
+from rag_bm25.ingestion.formats.pages import drop_repeated
 from rag_bm25.ingestion.formats.worker import answer
 from rag_bm25.ingestion.reading import ReadOptions, read_document
 
@@ -43,7 +46,7 @@ def test_html_has_its_text_without_navigation_scripts_and_permalinks() -> None:
     )
     assert document.title == "The page"
     assert headings(document) == [(1, "Head", "Head")]
-    assert document.text.rstrip() == "Head\n\nOne & two. Three\nfour\n\n- item\n\na\n  b\n\nx | y |"
+    assert document.text.rstrip() == "Head\n\nOne & two. Three\nfour\n\n- item\n\na\n  b\n\nx | y"
 
 
 def test_html_with_a_main_part_has_that_alone() -> None:
@@ -72,9 +75,42 @@ def test_html_with_a_tag_that_is_never_closed_keeps_its_text() -> None:
         ("<p>劳动合\n同，\n应当 出\n<b>示</b>a\nb", "劳动合同，应当 出示a b"),
         ("<p>甲<br>乙<p>丙\n</p>\n<p>丁", "甲\n乙\n\n丙\n\n丁"),
         ("<pre>a\r\nb\rc\n劳\n动</pre>", "a\nb\nc\n劳\n动"),
+        ("<ol><li>a<li>b</ol><ol start=7><li><p>c</p></li></ol>", "1. a\n2. b\n\n7. c"),
+        ("<ol type=i><li>a<li value=4>b<ul><li>x</ul><li>c</ol>", "i. a\niv. b\n\n- x\n\nv. c"),
+        ("<ol reversed><li>a<li>b</ol><ol type=A reversed start=2><li>a</ol>", "2. a\n1. b\n\nB. a"),
+        ("<ul><li></li><li><p><a></a></p></li></ul><p>after", "after"),
+        ("<ul><li><a href='#a'>1. One</a><li><a href='#b'>Two</a>, too</ul><h2>One</h2>", "- Two, too\n\nOne"),
+        ("<p><a href='#a'>One</a><p><a href='b.html'>One</a><p><a href='#c'>C</a><h2>2 One</h2>", "One\n\nC\n\n2 One"),
+        ("<h2>One</h2><p>See <a href='#a'>One</a>.<p><a href='#a'>One", "One\n\nSee One."),
     ],
 )
 def test_html_has_the_text_that_a_page_shows(page: str, shown: str) -> None:
+    assert html(page).text.strip() == shown
+
+
+def table(*rows: str) -> str:
+    return f"<table>{''.join(f'<tr>{row}</tr>' for row in rows)}</table>"
+
+
+@pytest.mark.parametrize(
+    ("page", "shown"),
+    [
+        (table("<th>name<th>price<th>stock", "<td>Bolt<td><td>5"), "name | price | stock\nBolt |  | 5"),
+        (table("<th>a<th>b", "<td><p>x</p><p>y</p><td><ul><li>1<li>2</ul>"), "a | b\nx y | - 1 - 2"),
+        (table("<td>a<td>b", "<td>劳\n动<br>法<td>10<sup>6</sup><pre>x\n y</pre>"), "a | b\n劳动 法 | 10^6 x y"),
+        (table("<td rowspan=2>metal<td>bolt", "<td>nut", "<td>x<td>y"), "metal | bolt\nmetal | nut\nx | y"),
+        (table("<td colspan=2>wide<td>1", "<td>a<td>b<td>2"), "wide |  | 1\na | b | 2"),
+        (table("<td rowspan=0 colspan=2>all<td>1", "<td>2", "<td>3"), "all |  | 1\nall |  | 2\nall |  | 3"),
+        (table("<td>a<td>b", "<td><td>", "<td colspan=x>c<td>d"), "a | b\nc | d"),
+        ("<table><thead><tr><td>a<tbody><tr><td>b</table>c", "a\nb\n\nc"),
+        (table("<td><h2>Part</h2><p>text", "<td>foot<td>note"), "Part\n\ntext\n\nfoot\n\nnote"),
+        (table("<td><p>in a</p><p>box</p>"), "in a\n\nbox"),
+        (table(f"<td>menu<td>{table('<td>a<td>b', '<td>c<td>d')}"), "menu\n\na | b\nc | d"),
+        ("<nav>" + table("<td>x") + "</nav>" + table("<td>a<td>b", "<td>c<td><p>d"), "a | b\nc | d"),
+        (table("<td colspan=999999999 rowspan=999999999>a<td>b"), f"a {'|  ' * 999}| b"),
+    ],
+)
+def test_a_row_of_a_table_is_a_line_and_a_box_is_paragraphs(page: str, shown: str) -> None:
     assert html(page).text.strip() == shown
 
 
@@ -95,6 +131,11 @@ def test_pdf_keeps_the_hyphens_of_words(line: str, following: str, shown: str, t
     assert " ".join(read_document(path).text.split()) == shown
 
 
+def test_cells_that_claim_to_span_more_and_more_columns_are_bounded() -> None:
+    text = html(table(*["<td rowspan=65000 colspan=1000>x"] * 9)).text
+    assert max(line.count("|") for line in text.split("\n")) < 1_010
+
+
 def test_html_that_declares_its_encoding(tmp_path: Path) -> None:
     page = '<meta charset="gbk"><title>合同</title><p>劳动合同</p>'
     document = read_document(write(tmp_path / "a.html", page.encode("gbk")))
@@ -108,6 +149,85 @@ def test_docx(tmp_path: Path) -> None:
     assert document.title == "The title"
     assert headings(document) == [(1, "Part", "Part"), (2, "节", "节")]
     assert document.text.split() == ["Part", "One", "&", "two", "节", "条款"]
+
+
+NUMBERS = (
+    word_list(1, "chineseCountingThousand 第%1条", "decimal %1.%2", "lowerLetter (%3)")
+    + word_list(2, "upperRoman Article %1:", last='<w:start w:val="9"/>')
+    + word_list(3, "bullet •")
+    + word_number(4, 2, '<w:lvlOverride w:ilvl="0"><w:startOverride w:val="2"/></w:lvlOverride>')
+    + word_list(5, "decimalZero %1", "decimal %1.%2", last="<w:isLgl/>")
+)
+
+
+@pytest.mark.parametrize(
+    ("paragraphs", "shown"),
+    [
+        ([(1, 0), (1, 0), (1, 2), (1, 2), (1, 0), (1, 2)], "第一条 x\n第二条 x\n(a) x\n(b) x\n第三条 x\n(a) x"),
+        ([(1, 1), (1, 0), (1, 1)], "一.1 x\n第二条 x\n二.1 x"),
+        (
+            [(2, 0), (2, 0), (4, 0), (4, 0), (2, 0)],
+            "Article IX: x\nArticle X: x\nArticle II: x\nArticle III: x\nArticle IV: x",
+        ),
+        ([(3, 0), (3, 0), (0, 0), (77, 0)], "- x\n- x\n\nx\n\nx"),
+        ([(5, 0), (5, 1), (5, 1)], "1 x\n1.1 x\n1.2 x"),
+    ],
+)
+def test_the_numbers_of_word_are_text(paragraphs: list[tuple[int, int]], shown: str, tmp_path: Path) -> None:
+    pytest.importorskip("mammoth")
+    body = "".join(word_paragraph("x", num=num, level=level) for num, level in paragraphs)
+    assert read_document(make_docx(tmp_path / "a.docx", body, numbering=NUMBERS)).text.strip() == shown
+
+
+@pytest.mark.parametrize(
+    ("form", "number", "spelt"),
+    [
+        ("lowerLetter", 28, "bb"),
+        ("upperRoman", 1994, "MCMXCIV"),
+        ("chineseCounting", 105, "一百零五"),
+        ("chineseLegalSimplified", 12, "拾贰"),
+        ("ideographTraditional", 2, "乙"),
+        ("ideographDigital", 2026, "二〇二六"),
+        ("decimalEnclosedCircle", 20, "⑳"),
+        ("decimalZero", 7, "07"),
+        ("lowerRoman", 10**9, "1000000000"),
+        ("upperLetter", 0, "0"),
+        ("koreanCounting", 3, "三"),
+        ("anything", 3, "3"),
+    ],
+)
+def test_numbers_are_spelt_as_word_does(form: str, number: int, spelt: str) -> None:
+    assert spell(number, form) == spelt
+
+
+def test_numbered_headings_tables_and_contents_of_word(tmp_path: Path) -> None:
+    pytest.importorskip("mammoth")
+    styles = STYLES.replace(
+        '<w:name w:val="heading 2"/>', '<w:name w:val="heading 2"/><w:basedOn w:val="H1"/>'
+    ).replace(
+        '<w:name w:val="heading 1"/>',
+        '<w:name w:val="heading 1"/><w:pPr><w:numPr><w:numId w:val="1"/></w:numPr></w:pPr>',
+    )
+    styles += '<w:style w:type="paragraph" w:styleId="T1"><w:name w:val="toc 1"/></w:style>'
+    numbering = word_list(1, "decimal %1.", "decimal %1.%2").replace(
+        "</w:lvl></w:abs", '<w:pStyle w:val="H2"/></w:lvl></w:abs'
+    )
+    cell = "<w:tc><w:tcPr>{}</w:tcPr><w:p><w:r><w:t>{}</w:t></w:r></w:p></w:tc>".format
+    rows = (
+        [("", "name"), ("", "n")],
+        [('<w:vMerge w:val="restart"/>', "metal"), ("", "")],
+        [("<w:vMerge/>", ""), ("", "2")],
+    )
+    body = "".join(f"<w:tr>{''.join(cell(*each) for each in row)}</w:tr>" for row in rows)
+    body = (
+        word_paragraph("1. One 3", "T1")
+        + word_paragraph("One", "H1")
+        + word_paragraph("Two", "H2")
+        + f"<w:tbl>{body}</w:tbl>"
+    )
+    document = read_document(make_docx(tmp_path / "a.docx", body, numbering=numbering, styles=styles))
+    assert [title for _, title, _ in headings(document)] == ["1. One", "1.1 Two"]
+    assert document.text.strip() == "1. One\n\n1.1 Two\n\nname | n\nmetal |\nmetal | 2"
 
 
 def test_pptx(tmp_path: Path) -> None:
@@ -139,6 +259,82 @@ def test_xlsx(tmp_path: Path) -> None:
     assert [title for _, title, _ in headings(document)] == ["Prices", "Empty"]
 
 
+def test_cells_are_in_their_columns_and_as_the_sheet_shows_them(tmp_path: Path) -> None:
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    sheet = book.active
+    day = dt.datetime.combine(dt.date(2024, 1, 15), dt.time())
+    shown = {"0%": "25%", "0.00": "0.25", '"€"#,##0.0': "€0.2", "000": "000", "General": "0.25", "0.0E+00": "0.25"}
+    for row in (
+        ["Prices"],
+        ["name", "price", "stock"],
+        ["Bolt", None, 5],
+        [None, 7],
+        [day, day.replace(hour=8), 0.1 + 0.2],
+    ):
+        sheet.append(row)
+    sheet.append([0.25] * len(shown))
+    for at, form in enumerate(shown, 1):
+        sheet.cell(6, at).number_format = form
+    book.save(tmp_path / "a.xlsx")
+    assert read_document(tmp_path / "a.xlsx").text.strip().split("\n")[2:] == [
+        "Prices",
+        "name | price | stock",
+        "Bolt |  | 5",
+        "| 7 |",
+        "2024-01-15 | 2024-01-15 08:00:00 | 0.3",
+        " | ".join(shown.values()),
+    ]
+
+
+@pytest.mark.parametrize("hidden", [False, True])
+def test_hidden_sheets_rows_columns_and_slides_are_read_if_asked_for(tmp_path: Path, *, hidden: bool) -> None:
+    openpyxl, pptx = pytest.importorskip("openpyxl"), pytest.importorskip("pptx")
+    book, slides = openpyxl.Workbook(), pptx.Presentation()
+    for row in (["a", "b", "c"], ["secret", "x", "y"], ["d", "secret", "f"]):
+        book.active.append(row)
+    book.active.row_dimensions[2].hidden = book.active.column_dimensions["B"].hidden = True
+    book.create_sheet("secret").sheet_state = "hidden"
+    book.save(tmp_path / "a.xlsx")
+    for title in ("secret", "Shown"):
+        slides.slides.add_slide(slides.slide_layouts[5]).shapes.title.text = title
+    slides.slides[0].element.set("show", "0")
+    slides.save(tmp_path / "a.pptx")
+    options = ReadOptions(hidden=hidden)
+    sheet, deck = read_document(tmp_path / "a.xlsx", options), read_document(tmp_path / "a.pptx", options)
+    assert "secret" in sheet.text if hidden else sheet.text.strip() == "Sheet\n\na | c\nd | f"
+    assert "secret" in deck.text if hidden else deck.text.strip() == "Shown"
+    assert len(deck.pages) == 2
+
+
+def test_a_reader_of_ones_own_gives_markdown_or_leaves_the_file(tmp_path: Path) -> None:
+    page, note = write(tmp_path / "a.html", "<p>page"), write(tmp_path / "a.txt", "note")
+    options = ReadOptions(read=lambda path: "# Own\n\ntext" if path == page else None)
+    assert headings(read_document(page, options)) == [(1, "Own", "# Own")]
+    assert read_document(note, options).text == "note"
+
+
+@pytest.mark.parametrize(
+    ("pages", "kept"),
+    [
+        ([f"Manual {n} / 4\ntext {n * n}\n{n}" for n in range(1, 5)], ["text 1", "text 4", "text 9", "text 16"]),
+        (["Left\na", "b\nRight", "Left\nc", "d\nRight", "Left\ne", "f\nRight"], list("abcdef")),
+        (["Head\na", "Head\nb"], ["Head\na", "Head\nb"]),
+        (["Head\na", "Head\nb", "Head\nc", *"defghij"], ["Head\na", "Head\nb", "Head\nc", *"defghij"]),
+        (["1", "2", "3"], ["1", "2", "3"]),
+        (
+            ["Contents\n1 One . . . . . . 2\nTwo ..... iv\n第一章………3", "1 One\n第一章", "Two"],
+            ["Contents", "1 One\n第一章", "Two"],
+        ),
+        (["Tea ........ 3\nRice ..... 4.50", "Cake ...... 9"], ["Tea … 3\nRice ..... 4.50", "Cake … 9"]),
+        (["他说……3 次\n他说等等......\n他说等等"], ["他说……3 次\n他说等等......\n他说等等"]),
+        (["tea ........ 3\nrice . . . 1"], ["tea … 3\nrice . . . 1"]),
+    ],
+)
+def test_lines_of_pages_that_repeat_others_are_left_out(pages: list[str], kept: list[str]) -> None:
+    assert ["\n".join(lines) for lines in drop_repeated([page.split("\n") for page in pages])] == kept
+
+
 def test_pdf(tmp_path: Path) -> None:
     pytest.importorskip("pypdfium2")
     path = make_pdf(
@@ -148,6 +344,15 @@ def test_pdf(tmp_path: Path) -> None:
     assert document.title == "Guide"
     assert headings(document) == [(1, "Intro", "Intro"), (1, "Setup", "2 Setup")]
     assert [document.text[page:].split("\n")[0] for page in document.pages] == ["Intro", "2 Setup"]
+
+
+def test_pdf_without_its_running_lines_and_contents(tmp_path: Path) -> None:
+    pytest.importorskip("pypdfium2")
+    pages = ["Setup ....... 2\nA manual", "Manual 2\nSetup", "Manual 3\nlast words", "Manual 4\nend"]
+    document = read_document(make_pdf(tmp_path / "a.pdf", pages, outline=[("Setup", 1)]))
+    assert document.text.split("\n\n") == ["A manual", "Setup", "last words", "end"]
+    assert headings(document) == [(1, "Setup", "Setup")]
+    assert len(document.pages) == 4
 
 
 def test_epub_is_read_in_its_order(tmp_path: Path) -> None:

@@ -343,3 +343,39 @@ def test_marks_at_the_end_of_a_heading_close_it(line: str, title: str) -> None:
 
 def test_a_blank_title_is_none() -> None:
     assert read_markdown("---\ntitle:  \n---\n# One\n").title == "One"
+
+
+ROWS = "".join(f"part{n} | {n * 7} | x\n" for n in range(40))
+
+
+@pytest.mark.parametrize(
+    ("table", "header"),
+    [
+        (f"name | limit | unit\n{ROWS}", "name | limit | unit\n"),
+        (f"| limit | unit\n{ROWS}", "| limit | unit\n"),
+        (f"Limits |  |\nname | limit | unit\n{ROWS}", "Limits |  |\nname | limit | unit\n"),
+        (f"name | limit | unit\n---|---|---\n{ROWS}", "name | limit | unit\n---|---|---\n"),
+        ("| a | b |\n|:--|--:|\n" + "| word |  |\n" * 40, "| a | b |\n|:--|--:|\n"),
+        ("name\tlimit\tunit\n" + ROWS.replace(" | ", "\t"), "name\tlimit\tunit\n"),
+        ("name,limit,unit\n" + ROWS.replace(" | ", ","), "name,limit,unit\n"),
+        ("name,name,unit\n" + ROWS.replace(" | ", ","), ""),
+        (ROWS.replace(" | ", "\t"), ""),
+        ("one, two, three\n" + ROWS.replace(" | ", ", "), ""),
+        (f"a | b\n{ROWS}", ""),
+        (f"{'long ' * 5}| limit | unit\n{ROWS}", ""),
+    ],
+)
+def test_a_table_that_is_cut_has_its_header_in_each_chunk(table: str, header: str) -> None:
+    text = f"# Table\n\n{table}\nThe text after it, which is in no table at all."
+    parts = Splitter(100, 0, 20).split(text, read_markdown(text).headings)
+    assert len(parts) > 5
+    assert "".join(text[part.start : part.end] for part in parts).replace("\n", "") == text.replace("\n", "")
+    within = [part for part in parts if text.index(table) < part.start < text.index("The text after")]
+    assert {part.header for part in parts if part in within} == {header}
+    assert all(part.header == "" for part in parts if part not in within)
+    assert all(len(part.text_of(text)) <= 100 for part in parts)
+
+
+def test_a_chunk_that_begins_within_a_header_has_what_is_before_it() -> None:
+    text = "word " * 13 + "\nh | i\n---|---\n" + "a | b\n" * 30
+    assert [part.header for part in Splitter(74, 0, 70).split(text)][:3] == ["", "h | i\n", "h | i\n---|---\n"]

@@ -18,7 +18,7 @@ from rag_bm25.query.lookup import TermLookup
 from rag_bm25.query.synonyms import SynonymTable
 from rag_bm25.statistics.corpus import Contribution, CorpusCounts
 from rag_bm25.vectors.sparse import SparseVector
-from rag_bm25.vectors.terms import TermIds, is_bigram
+from rag_bm25.vectors.terms import TermIds, is_bigram, is_word
 from rag_bm25.weighting.document import DocumentWeighting
 from rag_bm25.weighting.query import DEFAULT_WEIGHTING, QueryWeighting
 
@@ -49,7 +49,7 @@ def weigh(
     lookup = TermLookup().plus(list(dict.fromkeys(token for chunk in chunks for token in analyzer(chunk))))
     rules = Synonyms.parse(synonyms)
     weighting = QueryWeighting(idf="lucene", k3=k3).over(DEFAULT_WEIGHTING)
-    expander = Expander(analyzer, QueryExpansion(rules, **expansion), SynonymTable(rules, analyzer), lookup)
+    expander = Expander(analyzer, QueryExpansion(rules, **expansion), SynonymTable(rules, analyzer), lambda: lookup)
     return QueryEncoder(analyzer, weighting, TermIds(), expander).terms(query, statistics)
 
 
@@ -216,7 +216,7 @@ def test_bigrams_of_a_synonym_are_added_and_those_of_a_replaced_word_taken_away(
     chunks = ["解除劳动合同", "雇佣协议", "协议"]
     terms = weigh("劳动合同", "劳动合同 => 雇佣协议", chunks, Analyzer(), synonym_phrases=False)
     assert [term.strip("\0") for term in terms.terms if is_bigram(term)] == ["雇佣", "佣协", "协议"]
-    assert [term for term in terms.terms if not is_bigram(term)] == ["雇佣", "协议"]
+    assert [term for term in terms.terms if is_word(term)] == ["雇佣", "协议"]
 
 
 def test_bigrams_of_a_synonym_share_as_its_words_do() -> None:
@@ -226,7 +226,7 @@ def test_bigrams_of_a_synonym_share_as_its_words_do() -> None:
     }
     assert len(shares) > 3
     assert len(set(shares.values())) == 1
-    words = {term: weight for term, weight in weights(terms).items() if not is_bigram(term)}
+    words = {term: weight for term, weight in weights(terms).items() if is_word(term)}
     assert words["雇佣"] + words["合同"] == pytest.approx(0.8 * words["协议"])
 
 
@@ -238,6 +238,32 @@ def test_words_had_by_a_chunk_count_what_stands_for_them() -> None:
     assert terms.words_had_by(vector("york")) == set()
     assert terms.words_had_by(vector("new york")) == {"car"}
     assert weigh(Query.parse("lab* car")).words == {"lab*", "car"}
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("人", {"工人", "人民", "人合"}),
+        ("人 税", {"工人", "人民", "人合"}),  # no chunk has the other one
+        ("人 合同", set()),
+        ("税", set()),  # has a term for itself
+        ("책", {"책을"}),
+        ("책 합동", {"책을"}),
+        ("の", {"なの"}),
+    ],
+)
+def test_a_character_without_a_term_of_its_own_is_looked_for_in_pairs(query: str, found: set[str]) -> None:
+    chunks = ["工人合同", "人民", "책을 읽다", "합동", "なの"]
+    terms = weigh(query, chunks=chunks, analyzer=Analyzer())
+    reason = f"holds {query[0]!r}"
+    added = {term.strip("\0"): weights(terms)[term] for term, why in reasons(terms).items() if why == reason}
+    assert added.keys() == found
+    assert len(set(added.values())) <= 1  # each weighs as the most frequent
+
+
+def test_a_pair_weighs_no_more_than_the_character_as_a_word() -> None:
+    terms = weigh("人", chunks=["人", "人", "工人"], analyzer=Analyzer())
+    assert weights(terms)["\0工人"] == pytest.approx(weights(terms)["人"])
 
 
 def test_empty_index_adds_nothing() -> None:
@@ -302,7 +328,7 @@ def test_a_chinese_phrase_is_its_bigrams_and_another_word_with_the_one_across_is
 )
 def test_words_that_no_bigrams_hold_together_count_one_by_one(synonym: str, words: list[str]) -> None:
     added = [term for term, reason in reasons(weigh("ny", f"ny, {synonym}", TOWNS, Analyzer())).items() if reason]
-    assert [term for term in added if not is_bigram(term)] == words
+    assert [term for term in added if is_word(term)] == words
 
 
 def test_without_bigrams_the_words_of_a_synonym_count_one_by_one() -> None:

@@ -32,7 +32,7 @@ WORDS = {
     "合同": 30,
 }
 WORDS |= {"二手车": 8, "第三人": 4, "劳动": 25, "四十二": 5, "监事会": 6, "保险": 9, "解除": 9, "协议书": 5}
-ANALYZER = Analyzer(AnalyzerConfig(bigrams=False))
+ANALYZER = Analyzer(AnalyzerConfig(bigrams=False, characters=False))
 
 
 def speller(fuzzy: Fuzzy | None = None, words: dict[str, int] = WORDS, analyzer: TextAnalyzer = ANALYZER) -> Speller:

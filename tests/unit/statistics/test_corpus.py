@@ -27,11 +27,11 @@ def contribution(*given: tuple[frozenset[int], int]) -> Contribution:
     return Contribution.of(vectors, [length for _, length in given])
 
 
-class EvenIds:
-    """Channels of ids of which the even ones are bigrams'."""
+class ByThrees:
+    """Channels of ids: each has the rest of a division."""
 
-    def are_bigrams(self, ids: NDArray[np.uint32]) -> NDArray[np.bool_]:
-        return ids % 2 == 0
+    def channels(self, ids: NDArray[np.uint32]) -> NDArray[np.uint8]:
+        return (ids % 3).astype(np.uint8)
 
 
 def one(*ids: int, length: int = 1) -> Contribution:
@@ -93,43 +93,46 @@ def test_statistics_after_adds_and_removals_are_those_of_what_is_left(
     removed = data.draw(st.lists(st.sampled_from(some), unique=True) if some else st.just([]))
     statistics = CorpusCounts()
     for chunk in some:
-        statistics.add(contribution(chunk).marked(EvenIds()))
+        statistics.add(contribution(chunk).marked(ByThrees()))
     for chunk in removed:
-        statistics.add(-contribution(chunk))  # who deletes need not know which ids are bigrams'
+        statistics.add(-contribution(chunk))  # who deletes need not know the channels
     left = list((Counter(some) - Counter(removed)).elements())
     total = statistics.contribution()
     assert shown(total) == shown(contribution(*left))
     df = Counter(id_ for ids, _ in left for id_ in ids)
-    words, bigrams = ([count for id_, count in df.items() if id_ % 2 == rest] for rest in (1, 0))
-    assert histograms(statistics) == (Counter(words), Counter(bigrams))
+    words, bigrams, characters = ([count for id_, count in df.items() if id_ % 3 == rest] for rest in range(3))
+    assert histograms(statistics) == (Counter(words), Counter(bigrams), Counter(characters))
     assert statistics.num_terms == len(df)
     stats = statistics.idf_inputs
     assert stats.average_idf == pytest.approx(average_idf(words, len(left)), abs=1e-12)
     assert stats.average_bigram_idf == pytest.approx(average_idf(bigrams, len(left)), abs=1e-12)
-    assert total.is_bigram is not None
-    assert total.is_bigram.tolist() == (total.ids % 2 == 0).tolist()
+    assert stats.average_character_idf == pytest.approx(average_idf(characters, len(left)), abs=1e-12)
+    assert total.channels is not None
+    assert total.channels.tolist() == (total.ids % 3).tolist()
 
 
-def test_term_that_is_found_to_be_a_bigram_moves_to_the_other_channel() -> None:
+def test_term_that_is_found_to_be_no_word_moves_to_its_channel() -> None:
     """Two writers may have given one id to a word and a bigram."""
     statistics = CorpusCounts()
-    statistics.add(contribution((frozenset({1, 2}), 1), (frozenset({2}), 1)))
-    assert histograms(statistics) == ({1: 1, 2: 1}, {})
-    statistics.add(one(2).marked(EvenIds()))
-    assert histograms(statistics) == ({1: 1}, {3: 1})
-    statistics.add(Contribution(1, 1, ids_of(2), np.array([1]), np.array([False])))  # by who does not know of it yet
-    assert histograms(statistics) == ({1: 1}, {4: 1})
+    statistics.add(contribution((frozenset({1, 2, 4}), 1), (frozenset({2}), 1)))
+    assert histograms(statistics) == ({1: 2, 2: 1}, {}, {})
+    statistics.add(one(2, 4).marked(ByThrees()))
+    assert histograms(statistics) == ({1: 1}, {2: 1}, {3: 1})
+    statistics.add(
+        Contribution(1, 1, ids_of(2), np.array([1]), np.array([0], np.uint8))
+    )  # by who does not know of it yet
+    assert histograms(statistics) == ({1: 1}, {2: 1}, {4: 1})
 
 
 def test_sum_has_marks_where_all_of_its_parts_have_them() -> None:
-    marked, plain = one(1, 2).marked(EvenIds()), one(2, 3)
-    assert (marked + plain).is_bigram is (plain + plain).is_bigram is None
-    total = marked + -one(4).marked(EvenIds()) + Contribution(5, 7)
-    assert total.is_bigram is not None
-    assert total.is_bigram.tolist() == [False, True, True]
-    disagreeing = marked + Contribution(1, 1, ids_of(1, 2), np.array([1, 1]), np.array([False, False]))
-    assert disagreeing.is_bigram is not None
-    assert disagreeing.is_bigram.tolist() == [False, True]
+    marked, plain = one(1, 2).marked(ByThrees()), one(2, 3)
+    assert (marked + plain).channels is (plain + plain).channels is None
+    total = marked + -one(4).marked(ByThrees()) + Contribution(5, 7)
+    assert total.channels is not None
+    assert total.channels.tolist() == [1, 2, 1]
+    disagreeing = marked + Contribution(1, 1, ids_of(1, 2), np.array([1, 1]), np.zeros(2, np.uint8))
+    assert disagreeing.channels is not None
+    assert disagreeing.channels.tolist() == [1, 2]
 
 
 def test_new_statistics_are_empty() -> None:
@@ -138,7 +141,7 @@ def test_new_statistics_are_empty() -> None:
     assert (statistics.mean_length, statistics.idf_inputs.average_idf, histograms(statistics)) == (
         0.0,
         0.0,
-        ({}, {}),
+        ({}, {}, {}),
     )
     assert statistics.df(ids_of(1, 2)).tolist() == [0, 0]
 

@@ -50,7 +50,7 @@ def assert_same(vocabulary: Vocabulary, known: KnownTerms, batch: Sequence[str])
     ids = [1, 2, 3, MAX_ID, *map(term_id, batch)]
     assert known.taken(ids) == vocabulary.taken(ids)
     asked = np.array(ids, np.uint32)
-    assert known.are_bigrams(asked).tolist() == vocabulary.are_bigrams(asked).tolist()
+    assert known.channels(asked).tolist() == vocabulary.channels(asked).tolist()
     assert stage(known, batch) == stage(vocabulary, batch)
     assert known.displaced == vocabulary.displaced
     assert len(known) == len(vocabulary)
@@ -205,9 +205,9 @@ def test_id_of_a_word_and_a_bigram_is_a_bigrams() -> None:
     """Two writers may have given it to both; so every mark that is stored afterwards agrees."""
     known = KnownTerms()
     known.add({"word": 5})
-    assert known.are_bigrams(np.array([5, 6], np.uint32)).tolist() == [False, False]
-    known.add({"\0ab": 5, "other": 4})
-    assert known.are_bigrams(np.array([3, 4, 5, 6, MAX_ID], np.uint32)).tolist() == [False, False, True, False, False]
+    assert known.channels(np.array([5, 6], np.uint32)).tolist() == [0, 0]
+    known.add({"\0ab": 5, "other": 4, "\0a": 6})
+    assert known.channels(np.array([3, 4, 5, 6, MAX_ID], np.uint32)).tolist() == [0, 0, 1, 2, 0]
 
 
 def test_a_term_keeps_the_id_that_it_was_given_in_the_same_batch() -> None:

@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 TOP = 2**32 - 2
 
 
-class OddIds:
-    """Channels of ids of which the odd ones are bigrams'."""
+class ByThrees:
+    """Channels of ids: each has the rest of a division."""
 
-    def are_bigrams(self, ids: NDArray[np.uint32]) -> NDArray[np.bool_]:
-        return ids % 2 == 1
+    def channels(self, ids: NDArray[np.uint32]) -> NDArray[np.uint8]:
+        return (ids % 3).astype(np.uint8)
 
 
-ODD = OddIds()
+CHANNELS = ByThrees()
 
 
 @dataclass
@@ -61,7 +61,7 @@ class Counts:
         ids = sorted(self.df)
         df = [self.df[id_] for id_ in ids]
         total = Contribution(self.chunks, self.length, np.array(ids, np.uint32), np.array(df, np.int64))
-        return total.marked(ODD)
+        return total.marked(CHANNELS)
 
 
 ids = st.sampled_from([1, 2, 3, 2**31, TOP - 1, TOP]) | st.integers(1, TOP)
@@ -167,8 +167,8 @@ def test_stream_has_the_parts_one_after_the_other(
 
 def pairs(some: MarkedCounts) -> list[tuple[int, int]]:
     if len(some):
-        assert some.is_bigram is not None
-        assert some.is_bigram.tolist() == (some.ids % 2 == 1).tolist()
+        assert some.channels is not None
+        assert some.channels.tolist() == (some.ids % 3).tolist()
     return list(zip(some.ids.tolist(), some.df.tolist(), strict=True))
 
 
