@@ -92,6 +92,8 @@ MUTANTS = [
     Mutant("store/milvus/syntax", "[1-9][0-9]{0,17}", "[0-9]{0,17}"),
     Mutant("ingestion/obsolete", " or source in checker.rejected:", ":"),
     Mutant("ingestion/owners", "former if former in self.partly_read else self._owner(row)", "self._owner(row)"),
+    Mutant("ingestion/owners", " or source.startswith(COLLECTION)", ""),
+    Mutant("ingestion/collection_rows", "        self.ids.add(id_)\n", ""),
     Mutant("ingestion/pruning", "if self.gone and not self.there:", "if False:"),
     Mutant("ingestion/opening", "flags | _FILE", "flags"),
     Mutant("ingestion/splitting", "header = outline.header(start)", 'header = ""'),
