@@ -26,7 +26,7 @@ def test_config_of_which_a_part_is_missing_is_none(store: MemoryStore) -> None:
 
 
 @pytest.mark.parametrize(
-    ("version", "way_out"), [(2, "`rag-bm25 reindex` makes a new index from its texts"), (4, "upgrade rag_bm25")]
+    ("version", "way_out"), [(2, "`rag-bm25 reindex` makes a new index from its texts"), (5, "upgrade rag_bm25")]
 )
 def test_another_format_is_refused_with_both_versions_and_the_way_out(
     store: MemoryStore, monkeypatch: pytest.MonkeyPatch, version: int, way_out: str
