@@ -145,18 +145,14 @@ class _Answer:
         weights = {term: times * shares.get(term, 1.0) for term, times in terms.items()}
         if any(map(self._postings, terms)):
             weights |= {word: n * CONFIG.question_word_weight for word, n in self._question.question_words.items()}
-        return {
-            term: weight * self._idf(term) * _kind_weight(term, beside_chinese)
-            for term, weight in weights.items()
-            if self._postings(term)
-        }
+        return {term: n * self._idf(term) * _kind_weight(term, beside_chinese) for term, n in weights.items()}
 
     def _shares(self) -> dict[str, float]:
         """Return the factor of each term of a name such as S5-D2, which counts as the heaviest of its words."""
         terms, of_occurrences = self._question.terms, defaultdict[str, list[float]](list)
         for name in self._analyzer.compounds(self._question.query):
-            weights = [self._idf(term) if self._postings(term) else 0.0 for term in name]
-            for term in name:
+            weights = list(map(self._idf, name))
+            for term in filter(terms.__contains__, name):
                 of_occurrences[term].append(max(weights) / sum(weights) if any(weights) else 1.0)
         return {
             term: sum([*shares, *[1.0] * terms[term]][: terms[term]]) / terms[term]
@@ -164,10 +160,11 @@ class _Answer:
         }
 
     def _idf(self, term: str) -> float:
-        return idf("lucene", len(self._postings(term)), self._counted.chunks[self._question.namespace], 0.0, 0.0)
+        num_chunks, df = self._counted.chunks[self._question.namespace], len(self._postings(term))
+        return idf("lucene", df, num_chunks, 0.0, 0.0) if df else 0.0
 
     def _postings(self, term: str) -> dict[int, float]:
-        return self._counted.postings.get((self._question.namespace, self._ids[term]), {})
+        return self._counted.postings.get((self._question.namespace, self._ids.get(term, NO_TERMS)), {})
 
     def _check_weights(self, number: int) -> None:
         """Compare the stored weights of a chunk with the formula."""

@@ -77,7 +77,7 @@ def test_a_query_in_capitals_has_no_names(query: str, words: list[str]) -> None:
     ("query", "meant", "similar"),
     [
         ("vitamin A", "Vitamin A is good for the eyes, the skin and the bones.", "Vitamin E is a fat."),
-        ("type I diabetes", "Type I diabetes begins in childhood, most often at school.", "Type II diabetes is common."),
+        ("type I diabetes", "Type I diabetes begins in childhood, most often at school.", "Type II diabetes"),
         ("hepatitis A virus", "The hepatitis A virus lives in water for several months.", "The hepatitis B virus"),
         ("Appendix A", "Appendix A has the list of all fees and the forms.", "Appendix B has a map."),
         ("events in May", "The events in May are a fair, a market and a concert.", "Events in June"),
