@@ -95,6 +95,8 @@ MUTANTS = [
     Mutant("ingestion/unchanged", " or num_writes != self._expected_writes()", ""),
     Mutant("ingestion/unchanged", " and _stamp_of(self._files[source]) == contents.stamp", ""),
     Mutant("ingestion/owners", "former if former in self.partly_read else self._owner(row)", "self._owner(row)"),
+    Mutant("ingestion/owners", " or source.startswith(COLLECTION)", ""),
+    Mutant("ingestion/collection_rows", "        self.ids.add(id_)\n", ""),
     Mutant("ingestion/pruning", "if self.gone and not self.there:", "if False:"),
     Mutant("ingestion/opening", "flags | _FILE", "flags"),
     Mutant("ingestion/splitting", "header = outline.header(start)", 'header = ""'),

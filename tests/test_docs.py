@@ -7,6 +7,9 @@ import inspect
 import json
 import pkgutil
 import re
+import shlex
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 from statistics import fmean
@@ -17,6 +20,7 @@ import pytest
 from mutants import MUTANTS
 from numpydoc.validate import validate
 from support import engines
+from support.programs import environment, matches
 
 import rag_bm25
 from rag_bm25 import MissingExtraError, events
@@ -125,6 +129,24 @@ def test_a_page_prints_what_it_says(
             printed += 1
     assert printed
     assert capsys.readouterr().out == ""
+
+
+@embedded
+@pytest.mark.parametrize("page", ["from-collection.md", "from-milvus-bm25.md"])
+def test_the_programs_and_commands_of_a_page_run_as_printed(page: str, tmp_path: Path) -> None:
+    """Each in a process of its own, since a database file is open in one."""
+    options: Any = {"cwd": tmp_path, "env": environment(), "capture_output": True, "text": True, "check": False}
+    shown = 0
+    for language, block in re.findall(FENCE, (DOCS / page).read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL):
+        for step in [block] if language == "python" else re.split(r"^\$ rag-bm25 ", block, flags=re.MULTILINE)[1:]:
+            command, *lines = step.splitlines()
+            arguments = ["-c", step] if language == "python" else ["-m", "rag_bm25", *shlex.split(command)]
+            ended = subprocess.run([sys.executable, *arguments], **options)
+            assert ended.returncode == 0, f"{step}: {ended.stderr}"
+            if language == "console":
+                shown += 1
+                assert matches(lines, ended.stdout), f"{command}:\n{ended.stdout}"
+    assert shown >= 2
 
 
 def test_links_lead_somewhere() -> None:

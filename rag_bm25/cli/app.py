@@ -118,7 +118,7 @@ _add(
     "docs --set stem=false,bigrams=false",
     "docs --user-words products.txt --stop-words stop.txt",
     "docs --embedding langchain_openai:OpenAIEmbeddings",
-    "rows.jsonl --field title:120:1.5 --field tags:40",
+    "rows.jsonl --field title:60:2 --field tags:40",
     "rows.jsonl --uri http://localhost:19530 --storage shards=4,mmap=true",
 )
 _add(

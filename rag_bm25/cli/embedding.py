@@ -18,6 +18,7 @@ from rag_bm25.hits.options import SearchOptions, check_dense_options
 from rag_bm25.index.config import IndexConfig
 from rag_bm25.index.index import BM25Index
 from rag_bm25.index.searching.hybrid import FusionOptions
+from rag_bm25.ingestion import CollectionRows
 from rag_bm25.query.query import Query
 
 FORM = "MODULE:FACTORY"
@@ -156,7 +157,7 @@ def _refuse_words(query: Query, options: SearchOptions) -> None:
         check_dense_options(options)
 
 
-def require_model(model: Model | None, config: IndexConfig) -> None:
+def require_model(model: Model | CollectionRows | None, config: IndexConfig) -> None:
     """Refuse to write into an index without the model of its vectors, or with another one."""
     if model is not None:
         model.require_fit(config)

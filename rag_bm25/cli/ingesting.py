@@ -17,7 +17,7 @@ from rag_bm25 import ingestion
 from rag_bm25.analysis.contract import require_analyzer
 from rag_bm25.cli import options as opt
 from rag_bm25.cli import watching
-from rag_bm25.cli.console import ingest_bar, print_error, print_note, print_result
+from rag_bm25.cli.console import ingest_bar, print_error, print_note, print_result, progress_bars
 from rag_bm25.cli.embedding import Embedding, Model, load_model, require_model
 from rag_bm25.cli.rendering import count, join_first
 from rag_bm25.cli.settings import (
@@ -29,7 +29,7 @@ from rag_bm25.cli.settings import (
     new_config,
     parse_storage,
 )
-from rag_bm25.cli.sources import STDIN, STDIN_NAME, SourceOptions, find_with_stdin, note_left_out
+from rag_bm25.cli.sources import STDIN, STDIN_NAME, OriginOptions, SourceOptions, find_with_stdin, note_left_out
 from rag_bm25.cli.watching import stop_by_signals, take_snapshot
 from rag_bm25.errors import ConfigMismatchError, IndexNotFoundError, InputError
 from rag_bm25.index.config import IndexConfig
@@ -48,23 +48,24 @@ MAX_SOURCES = 20
 
 
 def ingest(
-    paths: Annotated[list[Path], opt.argument("PATH...", "Files and folders; - is standard input.")],
     place: opt.IndexAddress,
     settings: IndexOptions,
     words: WordFiles,
     sources: SourceOptions,
+    origin: OriginOptions,
+    paths: Annotated[list[Path] | None, opt.argument("PATH...", "Files and folders; - is standard input.")] = None,
     namespace: opt.Namespace = None,
     embedding: Embedding = None,
     split_size: opt.SplitSize = None,
     chunk_overlap: opt.ChunkOverlap = None,
     prune: Annotated[
-        bool, opt.option("Delete the chunks of files that are gone from the folders given.", "--prune")
+        bool, opt.option("Delete the chunks of files or rows that are gone from what is given.", "--prune")
     ] = False,
     max_delete: Annotated[
         str,
         typer.Option(
             metavar="PERCENT",
-            help="Prune nothing of a folder that has lost a larger share of its files; five may always be pruned.",
+            help="Prune nothing of a folder or collection that has lost a larger share; five may always be pruned.",
         ),
     ] = f"{MAX_DELETE:.0%}",
     watch: Annotated[
@@ -81,7 +82,10 @@ def ingest(
     ] = None,
     name: Annotated[
         str | None,
-        opt.option("Name of the folder in sources, if it is not its own. For a folder that was moved: its old name."),
+        opt.option(
+            "Name of the folder or collection in sources, if it is not its own. For a folder that was moved: its old "
+            "name."
+        ),
     ] = None,
     stdin_name: Annotated[str, typer.Option(help="Source of the chunks of standard input; its ending is the kind.")] = (
         STDIN_NAME
@@ -94,7 +98,7 @@ def ingest(
     progress: opt.ShowProgress = None,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Bring an index up to date with files and folders.
+    """Bring an index up to date with files and folders, or with a collection of other software.
 
     The first run creates the index. Folders are read with all below them, except for hidden files and what .gitignore
     excludes. Documents (.txt, Markdown, .rst, HTML, EPUB, and with the extra `documents` PDF, DOCX, PPTX and XLSX) are
@@ -120,17 +124,41 @@ def ingest(
     A chunk is named after its file, from the folder given: docs/guide.md#0. The index remembers the folder, so that
     docs/guide.md keeps that name when it is ingested by itself, and another folder called docs gets another name.
 
+    --from-collection makes chunks of the rows of a collection, which is only read: texts are not cut, other fields are
+    metadata, and the vectors of --vector-field are those of the index. Running it again brings the index up to date.
+
     Each chunk has the title of its row or document, and its headings, in its metadata. They count beside the text,
     unless --field says otherwise: --field none. The text of a row begins with its title, too.
     """
+    paths = paths or []
     if watch and STDIN in paths:
         msg = "standard input ends, and cannot be watched"
         raise typer.BadParameter(msg, param_hint="--watch")
+    of_files = {"--watch": watch, "--root": root, "--stdin-name": stdin_name != STDIN_NAME}
+    origin.check(paths, sources, {**of_files, "--split-size": split_size, "--chunk-overlap": chunk_overlap is not None})
     share = _parse_percent(max_delete)
     given, own_namespace = {**settings.given(), **words.given()}, opt.one_namespace(namespace)
-    reading, model = sources.reading(), load_model(embedding)
+    reading, model = sources.reading(), None if origin.vector_field else load_model(embedding)
     check = partial(make_splitter, chunk_overlap=chunk_overlap, split_size=split_size)
     made_in = parse_storage(storage)
+    writing: dict[str, Any] = {
+        "namespace": own_namespace,
+        "prune": prune,
+        "max_delete": share,
+        "strict": strict,
+        "embeddings": model,
+        "workers": workers,
+    }
+    tell = partial(_tell, prune=prune, as_json=as_json)
+
+    def ingest_rows(rows: ingestion.CollectionRows) -> bool:
+        """Ingest rows, and return whether all of them were valid."""
+        index = _open_or_create(place, given, rows if origin.vector_field else model, check, made_in, create=True)
+        with index, progress_bars(progress) as bars:
+            start = time.perf_counter()
+            report = rows.ingest_into(index, progress=bars, **writing)
+            seconds = time.perf_counter() - start
+        return tell(report, seconds, "row", rows.source)
 
     def ingest_found(found: Found) -> bool:
         """Ingest files, and return whether all of them were valid; the index is open meanwhile only."""
@@ -142,26 +170,20 @@ def ingest(
                 found,
                 chunk_overlap=chunk_overlap,
                 split_size=split_size,
-                namespace=own_namespace,
-                prune=prune,
-                max_delete=share,
-                strict=strict,
-                embeddings=model,
                 options=reading,
                 progress=update,
-                workers=workers,
+                **writing,
             )
             seconds = time.perf_counter() - start
         report = _with_place(report, place)
-        _print_report(report, len(found.skipped), seconds, as_json)
-        if report.stale and not prune and not as_json:
-            stale = f"{count(report.stale, 'chunk')} {'is' if report.stale == 1 else 'are'} stale (the files are gone)"
-            print_note(f"{stale}. Use --prune to delete such chunks.")
-        _print_rejected(report)
-        _print_failures(report.failed)
-        sys.stdout.flush()  # whoever reads it may wait for the end of each change
-        return not (report.rejected or report.failed)
+        return tell(report, seconds, "file", count(report.files, "file"), skipped=len(found.skipped))
 
+    if origin.from_collection is not None:
+        with origin.open(place, sources, name) as rows:
+            is_valid = ingest_rows(rows)
+        if not is_valid:
+            raise typer.Exit(1)
+        return
     with find_with_stdin(paths, sources, root, name, stdin_name) as found:
         known = take_snapshot(found)
         is_readable = _note_skipped(found)
@@ -212,7 +234,7 @@ def _print_rejected(report: IngestReport) -> None:
 def _open_or_create(
     place: opt.IndexAddress,
     given: Mapping[str, Any],
-    model: Model | None,
+    model: Model | ingestion.CollectionRows | None,
     check: Callable[[IndexConfig], object],
     storage: StorageOptions | None,
     *,
@@ -263,7 +285,21 @@ def _print_failures(reasons: Mapping[Any, str]) -> None:
         print_error(reason)
 
 
-def _print_report(report: IngestReport, skipped: int, seconds: float, as_json: bool) -> None:
+def _tell(
+    report: IngestReport, seconds: float, what: str, whole: str, *, prune: bool, as_json: bool, skipped: int = 0
+) -> bool:
+    """Print a report of files or rows, and return whether all of them were valid."""
+    _print_report(report, skipped, seconds, whole, as_json)
+    if report.stale and not prune and not as_json:
+        stale = f"{count(report.stale, 'chunk')} {'is' if report.stale == 1 else 'are'} stale (the {what}s are gone)"
+        print_note(f"{stale}. Use --prune to delete such chunks.")
+    _print_rejected(report)
+    _print_failures(report.failed)
+    sys.stdout.flush()  # whoever reads it may wait for the end of each change
+    return not (report.rejected or report.failed)
+
+
+def _print_report(report: IngestReport, skipped: int, seconds: float, whole: str, as_json: bool) -> None:
     rate = report.chunks / seconds
     rejected = sum(report.rejected.values())
     failed = f", {len(report.failed):,} failed" if report.failed else ""
@@ -273,7 +309,7 @@ def _print_report(report: IngestReport, skipped: int, seconds: float, as_json: b
     print_result(
         as_json,
         {**asdict(report), "skipped": skipped, "seconds": seconds, "chunks_per_second": rate},
-        f"{count(report.files, 'file')}{failed}, {count(report.chunks, 'chunk')}: {report.added:,} added, "
+        f"{whole}{failed}, {count(report.chunks, 'chunk')}: {report.added:,} added, "
         f"{report.updated:,} updated, {report.unchanged:,} unchanged, {report.deleted:,} deleted{invalid}; "
         f"{seconds:.1f} s, {rate:,.0f} chunks/s",
     )

@@ -1,9 +1,9 @@
 """The options that say which files are read, and how."""
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated
@@ -48,11 +48,15 @@ class SourceOptions:
         str | None,
         opt.option("Encoding of texts, such as gb18030, big5 or utf-16; by default UTF-8, or what is detected."),
     ] = None
-    text_field: Annotated[str, typer.Option(help="Name of the text in rows of JSON lines, CSV and Parquet.")] = "text"
+    text_field: Annotated[
+        str, typer.Option(help="Name of the text in rows of JSON lines, CSV, Parquet and collections.")
+    ] = "text"
     title_field: Annotated[str, typer.Option(help="Name of the title in rows.")] = "title"
-    id_field: Annotated[str | None, opt.option("Name of the id in rows; by default _id or id.")] = None
+    id_field: Annotated[
+        str | None, opt.option("Name of the id in rows; by default _id or id, and the key of a collection.")
+    ] = None
     id_prefix: Annotated[
-        str, opt.option("Text before the ids of rows; {source} in it is the file's name.", metavar="TEXT")
+        str, opt.option("Text before the ids of rows; {source} in it is the name of their source.", metavar="TEXT")
     ] = ""
     file_timeout: Annotated[
         float, typer.Option(metavar="SECONDS", help="Seconds for extracting the text of one document.")
@@ -75,6 +79,58 @@ class SourceOptions:
             include=self.include or (),
             exclude=self.exclude or (),
             gitignore=self.gitignore,
+        )
+
+
+OF_ROWS = ("text_field", "id_field", "id_prefix")
+
+
+@dataclass(frozen=True)
+class OriginOptions:
+    """The options that name a collection whose rows are ingested."""
+
+    from_collection: Annotated[
+        str | None, opt.option("Ingest the rows of a collection that other software fills, not files.", metavar="NAME")
+    ] = None
+    from_uri: Annotated[
+        str | None, opt.option("Where the collection is; by default in the database of the index.", metavar="URI")
+    ] = None
+    from_token: Annotated[
+        str | None,
+        opt.option("Token for --from-uri.", envvar="MILVUS_FROM_TOKEN", callback=opt.read_token, metavar="TOKEN|@FILE"),
+    ] = None
+    vector_field: Annotated[
+        str | None, opt.option("Field of the collection with the dense vectors for the index: nothing is embedded.")
+    ] = None
+
+    def check(self, paths: Sequence[Path], sources: SourceOptions, of_files: Mapping[str, object]) -> None:
+        """Refuse a collection with files or with options that are for files, and neither of the two."""
+        if self.from_collection is None:
+            if self.from_uri or self.vector_field:
+                raise typer.BadParameter("is missing", param_hint="--from-collection")
+            if not paths:
+                raise typer.BadParameter("give files and folders, or --from-collection", param_hint="PATH...")
+            return
+        changed = {one.name: getattr(sources, one.name) not in (one.default, []) for one in fields(sources)}
+        others = {f"--{name.replace('_', '-')}": changed[name] for name in changed.keys() - {*OF_ROWS}}
+        given = [name for name, value in {"PATH": paths, **others, **of_files}.items() if value]
+        if given:
+            msg = f"its rows are taken as they are, without {', '.join(given)}"
+            raise typer.BadParameter(msg, param_hint="--from-collection")
+
+    def open(self, place: opt.IndexAddress, sources: SourceOptions, name: str | None) -> ingestion.CollectionRows:
+        """Open the collection."""
+        uri, token = (place.uri, place.token) if self.from_uri is None else (self.from_uri, self.from_token)
+        return ingestion.CollectionRows(
+            uri,
+            str(self.from_collection),
+            text_field=sources.text_field,
+            vector_field=self.vector_field,
+            id_field=sources.id_field,
+            id_prefix=sources.id_prefix,
+            name=name,
+            token=token,
+            tls=opt.get_tls(uri),
         )
 
 

@@ -1,8 +1,9 @@
-"""Ingest files, JSON lines and other indexes."""
+"""Ingest files, JSON lines, collections of other software, and other indexes."""
 
 from __future__ import annotations
 
 from rag_bm25.index.maintenance.former import FormerIndex
+from rag_bm25.ingestion.collection_rows import CollectionRows
 from rag_bm25.ingestion.files import find_files
 from rag_bm25.ingestion.ingesting import ingest
 from rag_bm25.ingestion.reading import ReadOptions, read_document
@@ -12,6 +13,7 @@ from rag_bm25.ingestion.source_roots import read_source_roots
 from rag_bm25.ingestion.splitting import splitter
 
 __all__ = [
+    "CollectionRows",
     "FormerIndex",
     "ReadOptions",
     "RowFields",

@@ -32,29 +32,42 @@ MAX_REASONS = 100  # of rejected rows
 MAX_REASONS_OF_SOURCE = 10
 
 
-class FileChecker:
-    """Yield the chunks of valid files and rows, and collect sources and failures."""
+class RowChecker:
+    """Collect the failures of what is checked for an index with some fields."""
 
-    def __init__(
-        self, split: Splitter, fields: Iterable[str], owners: Owners, options: ReadOptions = DEFAULT_OPTIONS
-    ) -> None:
+    def __init__(self, fields: Iterable[str], owners: Owners) -> None:
         self.owners = owners
-        self.read: set[str] = set()  # sources
-        self.num_chunks: dict[str, int] = {}  # of each valid file, before others' ids are refused
         self.failed: dict[str, str] = {}  # source -> reason
         self.rejected: dict[str, int] = {}  # source -> number of rows
-        self.encodings: dict[str, str] = {}  # source -> encoding, other than UTF-8
-        self._split = split
         self._fields = sorted(set(fields) - DEFAULT_FIELDS.keys())  # under these, rows may have something else
-        self._options = options
         self._reasons: dict[str, list[str]] = {}  # source -> of its first rejected rows
-        self._ends: deque[int] = deque()  # end in bytes of each chunk that was read and not written yet
-        self._written = self._furthest = 0
 
     @property
     def reasons(self) -> list[str]:
         """The reasons of the first rejected rows, in the order of `rejected`."""
         return [reason for reasons in self._reasons.values() for reason in reasons][:MAX_REASONS]
+
+    def _reject(self, source: str, error: InputError) -> None:
+        self.rejected[source] = self.rejected.get(source, 0) + 1
+        reasons = self._reasons.setdefault(source, [])
+        if len(reasons) < MAX_REASONS_OF_SOURCE:
+            reasons.append(str(error))
+
+
+class FileChecker(RowChecker):
+    """Yield the chunks of valid files and rows, and collect sources and failures."""
+
+    def __init__(
+        self, split: Splitter, fields: Iterable[str], owners: Owners, options: ReadOptions = DEFAULT_OPTIONS
+    ) -> None:
+        super().__init__(fields, owners)
+        self.read: set[str] = set()  # sources
+        self.num_chunks: dict[str, int] = {}  # of each valid file, before others' ids are refused
+        self.encodings: dict[str, str] = {}  # source -> encoding, other than UTF-8
+        self._split = split
+        self._options = options
+        self._ends: deque[int] = deque()  # end in bytes of each chunk that was read and not written yet
+        self._written = self._furthest = 0
 
     def chunks(self, files: Iterable[SourceFile]) -> Iterator[NewChunk]:
         for placed in self.owners.admit(self._read_files(files), self._reject):
@@ -128,12 +141,6 @@ class FileChecker:
         """Reject a row whose id is not known."""
         self.owners.partly_read.add(source)
         self._reject(source, error)
-
-    def _reject(self, source: str, error: InputError) -> None:
-        self.rejected[source] = self.rejected.get(source, 0) + 1
-        reasons = self._reasons.setdefault(source, [])
-        if len(reasons) < MAX_REASONS_OF_SOURCE:
-            reasons.append(str(error))
 
     def _check_piece(self, piece: Piece, duplicate_in: str | None, refuse: Reject) -> NewChunk | None:
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
@@ -23,12 +24,13 @@ from rag_bm25.ingestion.splitting import splitter
 from rag_bm25.ingestion.unchanged import IngestedFiles, shape_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from pathlib import Path
 
-    from rag_bm25.documents.chunks import Chunk
+    from rag_bm25.documents.chunks import Chunk, NewChunk
     from rag_bm25.events import Progress
     from rag_bm25.index.index import BM25Index
-    from rag_bm25.ingestion.files import SourceFile
+    from rag_bm25.ingestion.checking import RowChecker
     from rag_bm25.store.embeddings import Embed, Vectors
 
 
@@ -55,18 +57,19 @@ class IngestReport:
     added, updated, unchanged : int
         Chunks with new ids, chunks that differed from the stored ones, and chunks that equalled them.
     stale : int
-        Stored chunks of files that the given folders no longer have.
+        Stored chunks of files that the given folders no longer have, or of rows that a collection no longer has.
     deleted : int
         Deleted chunks: those that the ingested files no longer have, such as the end of a text that has become shorter
         or a deleted row, and with `prune` the stale ones.
     failed : dict of str to str
-        Reason by source, for each file and folder that failed. Nothing of a file was written, and nothing of a folder
-        was pruned.
+        Reason by source, for each file, folder and collection that failed. Nothing of a file was written, and nothing
+        of a folder or collection was pruned.
     notes : list of str
         Folders whose sources do not begin with the folder's own name, and the reasons; folders that no longer exist;
         chunks that sources took over from others; and encodings other than UTF-8.
     rejected : dict of str to int
-        Number of wrong rows by source; the other rows were written, and no stored chunk of the source was deleted.
+        Number of wrong rows by source; the other rows were written, and no stored chunk of the source was deleted, or
+        none of such a row of a collection.
     reasons : list of str
         Reasons of the first rejected rows, at most 10 of a source and 100 in all.
     """
@@ -153,8 +156,8 @@ def ingest(
     """
     if not isinstance(found, Found):
         raise InputError(f"found must be what find_files returns, got {type(found).__name__}")
-    check_parameter("max_delete", max_delete, "a number in 0..1", 0 <= comparable(max_delete) <= 1)
-    embed = _embedder(index, embeddings)
+    check_share("max_delete", max_delete)
+    embed = choose_embedder(index, embeddings)
     split = splitter(index.config, chunk_overlap, split_size)
     is_empty = not index.stats(namespace=namespace).num_chunks
     names = _name_sources(index, found, namespace, is_empty=is_empty)
@@ -172,7 +175,8 @@ def ingest(
     unchanged = AddReport(unchanged=sum(earlier.num_chunks.values()))
     skipped = found.size - sum(file.size for file in unread)
     if strict:
-        _require_valid(found, unread, make_checker())
+        valid = make_checker()
+        require_valid(valid.chunks(unread), valid, found.unreadable)
     checker = make_checker()
     checker.read.update(earlier.num_chunks)
 
@@ -210,7 +214,12 @@ def ingest(
     )
 
 
-def _embedder(index: BM25Index, embeddings: Embed | EmbeddingModel | None) -> Embed | None:
+def check_share(name: str, share: float) -> None:
+    """Check a share of files or rows."""
+    check_parameter(name, share, "a number in 0..1", 0 <= comparable(share) <= 1)
+
+
+def choose_embedder(index: BM25Index, embeddings: Embed | EmbeddingModel | None) -> Embed | None:
     """Return the function that embeds texts; refuse one that is missing or not wanted, before anything is written."""
     embed = getattr(embeddings, "embed_documents", embeddings)
     dim = index.config.dense_dim
@@ -224,13 +233,12 @@ def _embedder(index: BM25Index, embeddings: Embed | EmbeddingModel | None) -> Em
     return embed
 
 
-def _require_valid(found: Found, files: Sequence[SourceFile], checker: FileChecker) -> None:
+def require_valid(chunks: Iterable[NewChunk], checker: RowChecker, unreadable: Mapping[Path, str]) -> None:
     """Refuse all if one file or row fails."""
-    for _ in checker.chunks(files):
-        pass
-    reasons = [*found.unreadable.values(), *checker.failed.values(), *checker.reasons]
+    deque(chunks, maxlen=0)
+    reasons = [*unreadable.values(), *checker.failed.values(), *checker.reasons]
     if reasons:
-        failed, rejected = len(found.unreadable) + len(checker.failed), sum(checker.rejected.values())
+        failed, rejected = len(unreadable) + len(checker.failed), sum(checker.rejected.values())
         first = "; ".join(reasons[:MAX_SHOWN])
         more = "" if len(reasons) <= MAX_SHOWN else "; ..."
         msg = f"nothing was written, since files ({failed:,}) or rows ({rejected:,}) are invalid: {first}{more}"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from rag_bm25.documents.chunks import MAX_BATCH_CHUNKS
 from rag_bm25.errors import InputError
 from rag_bm25.index.arguments import list_first
-from rag_bm25.ingestion.rows import is_from_source
+from rag_bm25.ingestion.rows import COLLECTION, is_from_source
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -44,7 +44,8 @@ class Owners:
     """The sources that ids belong to.
 
     An id ``source#n`` belongs to that source. Any other belongs to the source that it is stored with, or else to the
-    first that gives it. A source loses an id if its file no longer exists, or is read here and no longer has it.
+    first that gives it. A source loses an id if its file no longer exists, or is read here and no longer has it. A
+    collection counts as one that exists.
     """
 
     def __init__(self, look_up: LookUp, names: SourceNames, files: Iterable[SourceFile]) -> None:
@@ -52,7 +53,9 @@ class Owners:
         self.partly_read: set[str] = set()  # sources that may have other ids than those that were given
         self._look_up = look_up
         self._read = {file.source for file in files}
-        self._exists = lru_cache(maxsize=1_000)(lambda source: source in self._read or names.has_file(source))
+        self._exists = lru_cache(maxsize=1_000)(
+            lambda source: source in self._read or source.startswith(COLLECTION) or names.has_file(source)
+        )
         self._replaced: Counter[tuple[str, str]] = Counter()  # source, the stored source
 
     def admit(self, chunks: Iterable[Placed], reject: RejectRow) -> Iterator[Placed]:

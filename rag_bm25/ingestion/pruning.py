@@ -37,13 +37,7 @@ class _Folder:
         """Return the reason for keeping the stale chunks, if there is one."""
         if self.gone and not self.there:
             return self._empty_message(namespace)
-        total = self.there + len(self.gone)
-        if len(self.gone) > max(FEW_FILES, max_delete * total):
-            return (
-                f"{self.path}: {len(self.gone):,} of {total:,} files are gone, more than {max_delete:.0%}. None of "
-                f"their {self.num_chunks:,} chunks was deleted. If all of them are to go: --max-delete 100%"
-            )
-        return None
+        return why_too_many(f"{self.path}", "files", len(self.gone), self.there, self.num_chunks, max_delete)
 
     def _empty_message(self, namespace: str) -> str:
         lost = [name for name in self.names if any(is_below(source, name) for source in self.gone)]
@@ -51,6 +45,17 @@ class _Folder:
             f"{self.path} has no file to ingest, and the index has chunks ({self.num_chunks:,}) of files in it "
             f"({len(self.gone):,}). None was deleted. If all of them are to go: {delete_command(lost, namespace)}"
         )
+
+
+def why_too_many(name: str, what: str, gone: int, there: int, num_chunks: int, max_delete: float) -> str | None:
+    """Return the reason for keeping stale chunks if too many files or rows are gone."""
+    total = there + gone
+    if gone <= max(FEW_FILES, max_delete * total):
+        return None
+    return (
+        f"{name}: {gone:,} of {total:,} {what} are gone, more than {max_delete:.0%}. None of their {num_chunks:,} "
+        "chunks was deleted. If all of them are to go: --max-delete 100%"
+    )
 
 
 def choose_pruned(

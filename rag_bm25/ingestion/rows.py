@@ -14,6 +14,9 @@ MAX_DOCUMENT_BYTES = 64 << 20
 """Maximum size of a text to split, and of a row."""
 
 ROW_SUFFIXES = (".jsonl", ".ndjson", ".csv", ".tsv", ".parquet")
+COLLECTION = "milvus://"
+"""Beginning of the sources of rows of collections; no name of a file has it."""
+
 IDS = ("_id", "id")
 
 
@@ -100,8 +103,10 @@ def join_title(title: str, text: str) -> str:
 
 
 def is_from_source(id_: str, metadata: Mapping[str, Any]) -> bool:
-    """Return whether a chunk came from the file that its source names; rows may have a source of their own."""
+    """Return whether a chunk came from what its source names; rows of files may have a source of their own."""
     source, number = metadata.get("source"), metadata.get("chunk")
+    if isinstance(source, str) and source.startswith(COLLECTION):
+        return True
     if not isinstance(source, str) or type(number) is not int:
         return False
     is_row = source.lower().endswith(ROW_SUFFIXES) and (number == 0 or id_.endswith(f"#{number}"))

@@ -48,9 +48,7 @@ class FieldWeight:
 
 
 # Constants, not means of the data: a vector depends on its chunk alone, not on the chunks that came first.
-DEFAULT_FIELDS = MappingProxyType(
-    {"title": FieldWeight(chunk_size=120, weight=1.5), "headings": FieldWeight(chunk_size=60)}
-)
+DEFAULT_FIELDS = MappingProxyType({"title": FieldWeight(chunk_size=60), "headings": FieldWeight(chunk_size=60)})
 """The fields that are called ``"default"``, for the metadata of files and rows."""
 
 Fields: TypeAlias = Literal["default"] | Mapping[str, FieldWeight]

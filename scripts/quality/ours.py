@@ -41,6 +41,8 @@ CHOICES: dict[str, IndexConfig] = {
     "`bigram_weight=0`": _config(bigram_weight=0.0),
     "`bigram_weight=0.4`": _config(bigram_weight=0.4),
     "`bigram_weight=0.6`": _config(bigram_weight=0.6),
+    "`character_weight=0`": _config(character_weight=0.0),
+    "`character_weight=0.2`": _config(character_weight=0.2),
     "`distinct_bigrams=false`": _config({"distinct_bigrams": False}),
     "`latin_weight=1`": _config(latin_weight=1.0),
     "`latin_weight=1.5`": _config(latin_weight=1.5),

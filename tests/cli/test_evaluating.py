@@ -59,7 +59,7 @@ def test_evaluate_says_which_field_there_is(beir: Path, databases: Databases, ar
 def test_evaluate_for_people(beir: Path) -> None:
     lines = run("evaluate", beir).stdout.splitlines()
     used = "set: bm25, idf epsilon, k1 1.5, b 0.75, chunk size 12.0 estimated characters"
-    assert lines[0] == f"{used}, fields title:120:1.5:0.75+headings:60:1.0:0.75"
+    assert lines[0] == f"{used}, fields title:60:1.0:0.75+headings:60:1.0:0.75"
     assert run("evaluate", beir, "--field", "none").stdout.splitlines()[0] == used
     assert lines[1].split() == ["nDCG@10", "0.5000"]
 

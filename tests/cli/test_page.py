@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from support.command_line import run
+from support.programs import matches
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,13 +26,6 @@ def steps() -> Iterator[tuple[str, list[str]]]:
         for step in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
             command, *lines = step.splitlines()
             yield command, lines
-
-
-def matches(lines: list[str], printed: str) -> bool:
-    """Return whether these lines were printed; ``...`` is any text, also at the end of a line."""
-    pattern = "\n".join(map(re.escape, lines)).replace(re.escape("..."), ".*")
-    plain = "\n".join(line.rstrip() for line in printed.rstrip("\n").splitlines())
-    return re.fullmatch(pattern, plain, re.DOTALL) is not None
 
 
 @pytest.mark.slow

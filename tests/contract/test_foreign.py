@@ -25,6 +25,7 @@ from rag_bm25 import (
     StoreLockedError,
 )
 from rag_bm25.adapters import AdoptedEncoder, BM25Encoder, adopt
+from rag_bm25.ingestion import CollectionRows
 from rag_bm25.store.rows import LogRow
 from rag_bm25.vectors.sparse import SparseVector
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+    from rag_bm25.ingestion.ingesting import IngestReport
     from rag_bm25.store.milvus.foreign import ExternalCollection
 
 CONFIG = IndexConfig(chunk_size=30)
@@ -281,7 +283,7 @@ class TestRefusals:
     def test_a_collection_without_sparse_vectors(self, others: Others) -> None:
         with others.client() as client:
             others.create(client, sparse=False)
-        with pytest.raises(ParameterError, match=r"has no SPARSE_FLOAT_VECTOR field.*: add one .* BM25Index\.add"):
+        with pytest.raises(ParameterError, match=r"has no SPARSE_FLOAT_VECTOR field.*: add one .* --from-collection "):
             others.adopt()
         with others.client() as client:
             assert f"{others.name}_bm25" not in client.list_collections()
@@ -317,6 +319,98 @@ class TestRefusals:
         with pytest.raises(ConfigMismatchError, match="row 0 was not made with"):
             others.adopt(config=IndexConfig(chunk_size=31), vector_field="weights")
         assert others.adopt(vector_field="weights").num_chunks == 9
+
+
+class TestIngesting:
+    """An index of the rows, in the database where they are."""
+
+    def ingest(self, others: Others, **options: Any) -> tuple[IngestReport, list[Any]]:
+        with CollectionRows(others.uri, others.name, vector_field="dense") as rows:
+            config = rows.with_dense_field(CONFIG)
+            assert (config.dense_dim, config.dense_metric) == (2, "COSINE")
+            with BM25Index.open(others.uri, f"{others.name}_own", config=config) as index:
+                report = rows.ingest_into(index, **options)
+                assert index.verify().ok
+                return report, contents(index)
+
+    def test_it_is_an_index_of_the_same_chunks(self, others: Others, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("rag_bm25.store.milvus.foreign.FIRST_PAGE", 7)
+        monkeypatch.setattr("rag_bm25.store.milvus.foreign.PAGE_BYTES", 3_000)
+        texts = sentences(60)
+        others.fill(texts)
+        *before, names = others.state()
+        report, imported = self.ingest(others)
+        assert (report.added, report.rejected, report.failed, report.notes) == (60, {}, {}, [])
+        again, unchanged = self.ingest(others, prune=True)
+        assert (again.unchanged, again.chunks, again.deleted, unchanged) == (60, 60, 0, imported)
+        config = replace(CONFIG, dense_dim=2)
+        with BM25Index.open(others.uri, f"{others.name}_added", config=config) as index:
+            metadatas = [{"n": at, "source": f"milvus://{others.name}"} for at in range(60)]
+            index.add(texts, ids=list(map(str, range(60))), metadatas=metadatas, embeddings=[[0.0, 1.0]] * 60)
+            assert imported == contents(index)
+        assert others.state()[:-1] == tuple(before)
+        assert set(names) < set(others.state()[-1])
+
+    def test_what_others_did_meanwhile(self, others: Others) -> None:
+        others.fill(sentences(12))
+        self.ingest(others)
+        row = {"weights": {1: 1.0}, "text": sentences(12)[5], "n": 5}
+        with others.client() as client:
+            client.load_collection(others.name)
+            client.delete(others.name, ids=[0, 1])
+            client.upsert(others.name, [{**row, "key": 5, "dense": [1.0, 0.0]}])
+            client.insert(others.name, [{**row, "key": 100, "dense": [3.0, 0.0], "text": "long vector"}])
+            client.insert(others.name, [{**row, "key": 101, "dense": [0.6, 0.8], "text": "added milvus"}])
+        report, chunks = self.ingest(others)
+        assert (report.added, report.updated, report.unchanged, report.stale, report.deleted) == (1, 1, 9, 2, 0)
+        assert "row 100: the collection compares by L2" in report.reasons[0]
+        report, pruned = self.ingest(others, prune=True)
+        assert (report.unchanged, report.deleted) == (11, 2)
+        assert [id_ for id_, *_ in chunks if id_ not in {one for one, *_ in pruned}] == ["0", "1"]
+
+    @pytest.mark.parametrize("keys", KEYS.values(), ids=KEYS)
+    def test_a_row_of_any_key_is_a_chunk_or_is_told(self, others: Others, keys: list[Any]) -> None:
+        others.fill([f"text {number}" for number in range(len(keys))], keys)
+        report, chunks = self.ingest(others)
+        wrong = [key for key in map(str, keys) if not key or "\0" in key]
+        assert sorted(id_ for id_, *_ in chunks) == sorted(key for key in map(str, keys) if key not in wrong)
+        assert sum(report.rejected.values()) == len(wrong)
+        assert all(any(f"row {key!r}: " in reason for reason in report.reasons) for key in wrong)
+
+    def test_null_is_told_by_its_key(self, others: Others, engine: str) -> None:
+        if engines.dialect_of(engine) == "lite2":
+            pytest.skip("milvus-lite 2.5 has no null")
+        others.fill(["apple", None, "fig"])
+        report, chunks = self.ingest(others)
+        assert [id_ for id_, *_ in chunks] == ["0", "2"]
+        assert 'row 1: a row needs a "text"' in report.reasons[0]
+
+    def test_an_empty_collection(self, others: Others) -> None:
+        with others.client() as client:
+            others.create(client, sparse=False)
+        report, chunks = self.ingest(others, prune=True)
+        assert (report.chunks, report.failed, chunks) == (0, {}, [])
+
+    def test_a_text_that_the_schema_does_not_name(self, others: Others) -> None:
+        others.fill(sentences(3))
+        with others.client() as client:
+            client.load_collection(others.name)
+            row = {"weights": {1: 1.0}, "text": "", "dense": [0.0, 1.0], "body": "dynamic", "m": {"a": [1]}}
+            client.insert(others.name, [{**row, "key": 9, "n": 9}])
+        with (
+            CollectionRows(others.uri, others.name, text_field="body") as rows,
+            BM25Index.open(others.uri, f"{others.name}_own", config=CONFIG) as index,
+        ):
+            assert rows.ingest_into(index).rejected == {rows.source: 3}
+            (chunk,) = index.chunks()
+        assert (chunk.id, chunk.text) == ("9", "dynamic")
+        assert chunk.metadata == {"text": "", "n": 9, "m": {"a": [1]}, "source": rows.source}
+
+
+def contents(index: BM25Index) -> list[Any]:
+    chunks = sorted(index.chunks(), key=lambda chunk: chunk.id)
+    dense = index.get_embeddings([chunk.id for chunk in chunks])
+    return [(chunk.id, chunk.text, chunk.metadata, dense[chunk.id].tolist()) for chunk in chunks]
 
 
 class TestStoring:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -21,3 +22,10 @@ def run_python(code: str, *arguments: object, flags: tuple[str, ...] = (), **opt
     command = [sys.executable, *flags, "-c", code, *map(str, arguments)]
     options = {"env": environment(), "capture_output": True, "text": True, "timeout": 120, **options}
     return subprocess.run(command, check=False, **options)
+
+
+def matches(lines: list[str], printed: str) -> bool:
+    """Return whether these lines were printed; ``...`` is any text, also at the end of a line."""
+    pattern = "\n".join(map(re.escape, lines)).replace(re.escape("..."), ".*")
+    plain = "\n".join(line.rstrip() for line in printed.rstrip("\n").splitlines())
+    return re.fullmatch(pattern, plain, re.DOTALL) is not None

@@ -105,8 +105,19 @@ class WritePipeline:
         if not (embeddings is None or callable(embeddings)):
             raise InputError(f"embeddings of a stream must be a callable, got {type(embeddings).__name__}")
         _, embed = self._with_embeddings([], embeddings)
+        return self.write_stream(self._check_stream(chunks), embed, options, progress, note)
+
+    def write_stream(
+        self,
+        chunks: Iterable[NewChunk],
+        embed: CheckedEmbed | None,
+        options: WriteOptions,
+        progress: Callable[[Progress], None] | None,
+        note: NoteBatches | None = None,
+    ) -> AddReport:
+        """Write checked chunks; if nothing embeds those of an index with dense vectors, they have theirs."""
         report = AddReport()
-        with closing(self._write(self._check_stream(chunks), embed, options, note)) as reports:
+        with closing(self._write(chunks, embed, options, note)) as reports:
             for batch in reports:
                 report += batch
                 report_progress(progress, "chunks", report.total)

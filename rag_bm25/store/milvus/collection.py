@@ -57,9 +57,13 @@ class Collection:
     def exists(self) -> bool:
         return bool(self.engine.read("has_collection", self.name))
 
-    def describe_fields(self) -> list[dict[str, Any]]:
-        described: list[dict[str, Any]] = self.engine.read("describe_collection", self.name)["fields"]
+    def describe(self) -> dict[str, Any]:
+        described: dict[str, Any] = self.engine.read("describe_collection", self.name)
         return described
+
+    def describe_fields(self) -> list[dict[str, Any]]:
+        fields: list[dict[str, Any]] = self.describe()["fields"]
+        return fields
 
     def index_names(self) -> list[str]:
         names: list[str] = self.engine.read("list_indexes", self.name)
@@ -67,7 +71,7 @@ class Collection:
 
     def describe_storage(self, field: str) -> dict[str, Any]:
         """Return the storage options that the engine says the collection has, with the index of a sparse field."""
-        collection = self.engine.read("describe_collection", self.name)
+        collection = self.describe()
         index = self.engine.read("describe_index", self.name, field) or {}
         stored = {**collection.get("properties", {}), **index.get("params", {}), **index}
         names = ("index_type", "inverted_index_algo", "quant_type")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +35,7 @@ class ExternalCollection:
         self._rows = Collection(self._handle, collection)
         self.name = self._handle.name
         try:
-            self._types = self._read_types()
+            self._described = self._describe()
             self._make_readable()
         except BaseException:
             self.close()
@@ -43,8 +44,15 @@ class ExternalCollection:
     def close(self) -> None:
         self._handle.close()
 
-    def check_field(self, parameter: str, field: str, datatype: str) -> None:
-        """Check that a field exists and has a type, such as ``VARCHAR``."""
+    @property
+    def values(self) -> list[str]:
+        """The names of all fields that are no vectors; ``$meta`` stands for those that the schema does not name."""
+        return [name for name, kind in self._types.items() if not kind.endswith("VECTOR")] + self._dynamic
+
+    def check_field(self, parameter: str, field: str, datatype: str, *, dynamic: bool = False) -> None:
+        """Check that a field exists and has a type, such as ``VARCHAR``; a `dynamic` one may not be in the schema."""
+        if dynamic and self._dynamic and field not in self._types:
+            return
         if self._types.get(field) != datatype:
             fitting = ", ".join(name for name, kind in self._types.items() if kind == datatype) or "it has none"
             msg = f"{parameter} must be a {datatype} field of collection {self._rows.name!r} ({fitting}), got {field!r}"
@@ -55,56 +63,70 @@ class ExternalCollection:
         if "SPARSE_FLOAT_VECTOR" not in self._types.values():
             raise ParameterError(
                 f"collection {self._rows.name!r} has no SPARSE_FLOAT_VECTOR field, in which a query could search: add "
-                "one with the vectors of encode_documents; or put its texts, with their dense vectors, into an index "
-                "of their own: BM25Index.add(texts, ids=..., metadatas=..., embeddings=...)"
+                "one with the vectors of encode_documents; or make an index of its rows, with their dense vectors: "
+                f"rag-bm25 ingest --from-collection {self._rows.name}"
             )
+
+    def describe_vectors(self, field: str) -> tuple[int, str]:
+        """Return the dimension of a field of dense vectors, and the metric of its index, "" without one."""
+        read, name = self._rows.engine.read, self._rows.name
+        indexes = read("list_indexes", name, field_name=field)
+        index = read("describe_index", name, indexes[0]) if indexes else {}
+        return int(self._described[field]["params"]["dim"]), index.get("metric_type", "")
 
     def count(self, filter: str = "") -> int:
         """Count rows: more than :meth:`texts` gives where an engine keeps several rows of one key."""
         return self._rows.count(self._clause(filter))
 
     def texts(self, text_field: str, filter: str = "") -> Iterator[list[str]]:
-        """Stream the texts of all rows in the order of their keys, each key once; "" where a text is null.
+        """Stream the texts of :meth:`rows`; "" where a text is null."""
+        for rows in self.rows([text_field], filter):
+            yield [row.get(text_field) or "" for row in rows]
+
+    def rows(self, output: Sequence[str], filter: str = "") -> Iterator[list[dict[str, Any]]]:
+        """Stream all rows with their keys and some fields, in the order of the keys, each key once.
 
         A page has about 4 MiB, or one row. Rows that are added or deleted meanwhile may or may not be seen.
         """
         where = self._clause(filter)
+        output = list(dict.fromkeys([self.key, *output]))
         after, seen, size = "", set[Any](), FIRST_PAGE
         while True:
             if len(seen) + size > MAX_PAGE:
                 size = MAX_PAGE - len(seen)
-            found = self._page(_both(where, after), [self._key, text_field], size, len(seen))
-            rows = [row for row in found if row[self._key] not in seen]
+            found = self._page(_both(where, after), output, size, len(seen))
+            rows = [row for row in found if row[self.key] not in seen]
             if not rows:
                 return
-            texts = [row.get(text_field) or "" for row in rows]
-            yield texts
+            yield rows
             after, seen = self._rest(found, after, seen)
-            size = _page_size(texts)
+            size = _page_size(rows)
 
     def sample(self, text_field: str, vector_field: str, limit: int) -> list[tuple[Any, str, SparseVector]]:
         """Read the first rows, some 100 at most: key, text and sparse vector, unless one of them is missing."""
         if not self.count():  # milvus-lite 2.5 fails on vectors of a collection that was never filled
             return []
-        output = [self._key, text_field, vector_field]
+        output = [self.key, text_field, vector_field]
         rows = self._rows.query("", output, limit=limit, **IN_KEY_ORDER)
         return [
-            (row[self._key], row[text_field], as_vector(row[vector_field]))
+            (row[self.key], row[text_field], as_vector(row[vector_field]))
             for row in rows
             if row.get(text_field) is not None and row.get(vector_field)
         ]
 
-    def _read_types(self) -> dict[str, str]:
-        """Return the type of each field, and note the key."""
+    def _describe(self) -> dict[str, dict[str, Any]]:
+        """Return what the engine says of each field, and note the types, the key and where other fields are."""
         name = self._rows.name
         if not self._rows.exists():
             raise IndexNotFoundError(f"collection {name!r} not found at {self._rows.engine.place}")
-        fields = self._rows.describe_fields()
-        types = {field["name"]: field["type"].name for field in fields}
-        if any(types.keys() >= ours.keys() for ours in (CHUNK_FIELDS, LOG_FIELDS)):
+        described = self._rows.describe()
+        fields = {field["name"]: field for field in described["fields"]}
+        self._types = {field: one["type"].name for field, one in fields.items()}
+        if any(self._types.keys() >= ours.keys() for ours in (CHUNK_FIELDS, LOG_FIELDS)):
             raise ParameterError(f"collection must be one that others fill, but {name!r} is of an index of rag_bm25")
-        self._key = next(field["name"] for field in fields if field.get("is_primary"))
-        return types
+        self.key = next(field for field, one in fields.items() if one.get("is_primary"))
+        self._dynamic = ["$meta"] if described.get("enable_dynamic_field") else []
+        return fields
 
     def _make_readable(self) -> None:
         """Load the collection if only this process sees that; on a server its owner must."""
@@ -138,7 +160,7 @@ class ExternalCollection:
         A key that the engine cannot compare with, such as a carriage return with milvus-lite 2.5, cannot bound a page:
         the last comparable key does.
         """
-        keys = [row[self._key] for row in rows]
+        keys = [row[self.key] for row in rows]
         for last in range(len(keys) - 1, -1, -1):
             with suppress(FilterError):
                 return self._beyond(keys[last]), set(keys[last + 1 :])
@@ -151,15 +173,24 @@ class ExternalCollection:
     def _beyond(self, key: str | int) -> str:
         """Write the condition for greater keys; milvus-lite 2.5 cannot parse ``> -9223372036854775808``."""
         if isinstance(key, int):
-            return f"{self._key} >= {key + 1}" if key < 0 else f"{self._key} > {key}"
-        return f"{self._key} > {self._rows.engine.dialect.quote(key)}"
+            return f"{self.key} >= {key + 1}" if key < 0 else f"{self.key} > {key}"
+        return f"{self.key} > {self._rows.engine.dialect.quote(key)}"
 
 
 def _both(*conditions: str) -> str:
     return " and ".join(f"({condition})" for condition in conditions if condition)
 
 
-def _page_size(texts: Sequence[str]) -> int:
+def _page_size(rows: Sequence[dict[str, Any]]) -> int:
     """Return how many rows of this size make a page."""
-    mean = sum(len(text.encode()) for text in texts) / len(texts) + ROW_BYTES
+    mean = sum(_bytes(value) for row in rows for value in row.values()) / len(rows) + ROW_BYTES
     return max(1, min(MAX_PAGE, int(PAGE_BYTES / mean)))
+
+
+def _bytes(value: Any) -> int:
+    """Return the size of a value in a reply, about."""
+    if isinstance(value, str):
+        return len(value.encode())
+    if isinstance(value, list) and value and isinstance(value[0], float):
+        return 4 * len(value)
+    return 0 if isinstance(value, int | float | None) else len(json.dumps(value, default=str))

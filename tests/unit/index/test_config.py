@@ -79,10 +79,10 @@ def test_fields_are_a_dict_in_all_else() -> None:
 
 def test_default_fields_are_kept_as_plain_values() -> None:
     config = IndexConfig(chunk_size=5, fields="default")
-    title, headings = FieldWeight(chunk_size=120, weight=1.5), FieldWeight(chunk_size=60)
+    title, headings = FieldWeight(chunk_size=60), FieldWeight(chunk_size=60)
     assert config.fields == {"title": title, "headings": headings}
     assert config == IndexConfig(chunk_size=5, fields={"title": title, "headings": headings})
-    assert stored(config)["document"]["fields"]["title"] == {"chunk_size": 120, "weight": 1.5, "b": 0.75}
+    assert stored(config)["document"]["fields"]["title"] == {"chunk_size": 60, "weight": 1.0, "b": 0.75}
     require_same(stored(config), config)
 
 

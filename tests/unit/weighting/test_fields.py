@@ -93,7 +93,7 @@ def test_default_fields_score_as_the_loops_say(store: MemoryStore) -> None:
     texts = {"1": "apple fig", "2": "fig", "3": "x y z"}
     metadatas = [{"title": "apple tree", "headings": ["fig", "apple x"]}, {}, {"headings": ["apple"]}]
     fields = [{"title": ["apple", "tree"], "headings": ["fig", "apple", "x"]}, {}, {"headings": ["apple"]}]
-    model = BM25(4, fields={"title": Field(120, 1.5, 0.75), "headings": Field(60, 1, 0.75)})
+    model = BM25(4, fields={"title": Field(60, 1, 0.75), "headings": Field(60, 1, 0.75)})
     corpus = Corpus({id_: text.split() for id_, text in texts.items()}, dict(zip(texts, fields, strict=True)))
     config = IndexConfig(4, length_unit="terms", analyzer=split, fields="default")
     with BM25Index.from_store(store, config=config) as index:

@@ -36,4 +36,4 @@ def test_another_format_is_refused_with_both_versions_and_the_way_out(
         write_config(store, {})
     with pytest.raises(FormatError) as caught:
         read_config(store)
-    assert str(caught.value) == f"memory has format {version}, this version of rag_bm25 reads format 3: {way_out}"
+    assert str(caught.value) == f"memory has format {version}, this version of rag_bm25 reads format 4: {way_out}"
