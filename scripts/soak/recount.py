@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from support.reference import chunk_weight, idf, length_norm
 
+from rag_bm25 import Analyzer
 from soak.model import Model, number_of
 from soak.told import Told
 from soak.visits import CONFIG, HITS, SHOWN, Place, Question, Seen, Visitor
@@ -34,7 +35,7 @@ def recount(visitor: Visitor, model: Model, questions: list[Question]) -> Seen:
 
 
 def _wanted(told: Told, questions: list[Question]) -> set[int]:
-    terms = {term for question in questions for term in question.terms}
+    terms = {term for question in questions for term in (*question.terms, *question.question_words)}
     return {told.ids.get(term) or NO_TERMS for term in terms} - {NO_TERMS}
 
 
@@ -114,8 +115,8 @@ class _Answer:
         self._counted = counted
         self._texts = texts
         self._faults = seen.faults
-        self._analyzer = CONFIG.build_analyzer()
-        self._ids = {term: told.ids.get(term) or NO_TERMS for term in question.terms}
+        self._analyzer = Analyzer()
+        self._ids = {term: told.ids.get(term) or NO_TERMS for term in {**question.terms, **question.question_words}}
 
     def check(self) -> None:
         """Compare the top scores, and the stored weights of the hits."""
@@ -133,26 +134,46 @@ class _Answer:
 
     def _scores(self) -> dict[int, float]:
         scores: dict[int, float] = {}
-        namespace = self._question.namespace
-        terms = self._question.terms
-        beside_chinese = any(term.startswith("\0") and " " not in term and len(term) > 2 for term in terms)
-        for term, times in terms.items():
-            postings = self._counted.postings.get((namespace, self._ids[term]), {})
-            if postings:
-                weight = times * idf("lucene", len(postings), self._counted.chunks[namespace], 0.0, 0.0)
-                weight *= _kind_weight(term, beside_chinese)
-                for number, stored in postings.items():
-                    scores[number] = scores.get(number, 0.0) + weight * stored
+        for term, weight in self._weights().items():
+            for number, stored in self._postings(term).items():
+                scores[number] = scores.get(number, 0.0) + weight * stored
         return scores
+
+    def _weights(self) -> dict[str, float]:
+        terms, shares = self._question.terms, self._shares()
+        beside_chinese = any(term.startswith("\0") and " " not in term and len(term) > 2 for term in terms)
+        weights = {term: times * shares.get(term, 1.0) for term, times in terms.items()}
+        if any(map(self._postings, terms)):
+            weights |= {word: n * CONFIG.question_word_weight for word, n in self._question.question_words.items()}
+        return {term: n * self._idf(term) * _kind_weight(term, beside_chinese) for term, n in weights.items()}
+
+    def _shares(self) -> dict[str, float]:
+        """Return the factor of each term of a name such as S5-D2, which counts as the heaviest of its words."""
+        terms, of_occurrences = self._question.terms, defaultdict[str, list[float]](list)
+        for name in self._analyzer.compounds(self._question.query):
+            weights = list(map(self._idf, name))
+            for term in filter(terms.__contains__, name):
+                of_occurrences[term].append(max(weights) / sum(weights) if any(weights) else 1.0)
+        return {
+            term: sum([*shares, *[1.0] * terms[term]][: terms[term]]) / terms[term]
+            for term, shares in of_occurrences.items()
+        }
+
+    def _idf(self, term: str) -> float:
+        num_chunks, df = self._counted.chunks[self._question.namespace], len(self._postings(term))
+        return idf("lucene", df, num_chunks, 0.0, 0.0) if df else 0.0
+
+    def _postings(self, term: str) -> dict[int, float]:
+        return self._counted.postings.get((self._question.namespace, self._ids.get(term, NO_TERMS)), {})
 
     def _check_weights(self, number: int) -> None:
         """Compare the stored weights of a chunk with the formula."""
         text = self._texts.text(number, self._counted.version(number))
         tokens = self._analyzer(text)
         norm = length_norm(len(text), CONFIG.chunk_size, CONFIG.b)
-        for term in self._question.terms.keys() & set(tokens):
+        for term in self._ids.keys() & set(tokens):
             expected = chunk_weight("bm25", tokens.count(term), norm, CONFIG.k1, None)
-            stored = self._counted.postings[self._question.namespace, self._ids[term]].get(number, 0.0)
+            stored = self._postings(term).get(number, 0.0)
             if not _close(stored, expected):
                 self._faults.append(f"weight of {term!r} in chunk {number}: {stored}, expected {expected}")
 

@@ -132,7 +132,7 @@ def test_query_is_weighed_by_one_logarithm_per_df_and_not_per_term(monkeypatch: 
     monkeypatch.setattr(statistics, "average_idf", spying)
     add(index)
     index.search("apple")
-    assert seen == [3, 0]  # the df of words are 1, 400 and 401
+    assert seen == [3, 0, 0]  # the df of words are 1, 400 and 401; there are no bigrams and no characters
 
 
 def test_figures_are_worked_out_once_for_many_searches(monkeypatch: pytest.MonkeyPatch) -> None:

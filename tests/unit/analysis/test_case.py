@@ -73,6 +73,23 @@ def test_a_query_in_capitals_has_no_names(query: str, words: list[str]) -> None:
     assert list(AnalysedText.of_query(WORDS, query).words) == words
 
 
+@pytest.mark.parametrize(
+    ("query", "meant", "similar"),
+    [
+        ("vitamin A", "Vitamin A is good for the eyes, the skin and the bones.", "Vitamin E is a fat."),
+        ("type I diabetes", "Type I diabetes begins in childhood, most often at school.", "Type II diabetes"),
+        ("hepatitis A virus", "The hepatitis A virus lives in water for several months.", "The hepatitis B virus"),
+        ("Appendix A", "Appendix A has the list of all fees and the forms.", "Appendix B has a map."),
+        ("events in May", "The events in May are a fair, a market and a concert.", "Events in June"),
+        ("algorithm 359", "Remark on Algorithms 332,344,351,359 of this journal", "Algorithm 35"),
+    ],
+)
+def test_the_chunk_that_is_meant_is_above_a_shorter_one(query: str, meant: str, similar: str) -> None:
+    index = BM25Index.from_store(MemoryStore(), config=IndexConfig(20))
+    index.add([similar, meant], ids=["similar", "meant"])
+    assert [hit.id for hit in index.search(query)] == ["meant", "similar"]
+
+
 def test_a_letter_is_searched_explained_and_marked_like_any_word() -> None:
     index = BM25Index.from_store(MemoryStore(), config=IndexConfig(10))
     index.add(["B座在东边", "会议在A座三层举行，请准时到场", "a seat in the hall"], ids=["b", "a", "hall"])
