@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
     from rag_bm25.analysis.config import Segmentation
 
+_DIGIT = re.compile(r"[0-9]")
+
 
 class Analyzer:
     r"""The default analyzer, for Chinese and English in one text, with versions, numbers and identifiers.
@@ -206,6 +208,8 @@ class Analyzer:
         >>> Analyzer().compounds("S5-D2 firmware")
         [('s5-d2', 's5', 'd2')]
         """
+        if query.isascii() and not _DIGIT.search(query):  # none, as in most queries
+            return []
         names = (run for run in self._runs(query) if not ("," in run or is_syllabic(run)))  # 404,500 is a list
         of_names = map(self._in_queries.terms.__getitem__, names)
         return [terms for terms in of_names if len(terms) > 1 and any(map(str.isdecimal, terms[0]))]
