@@ -104,7 +104,7 @@ def say_what_next(kept: Path | None) -> None:
     print("rag-bm25 ingest scripts/demo/documents        # or a folder of your own")
     print("rag-bm25 search 'E-42 torque sensor' -k 3")
     print("rag-bm25 stats")
-    print("rag-bm25 evaluate scripts/demo/corpus --idf lucene")
+    print("rag-bm25 evaluate scripts/demo/corpus --compare idf=lucene")
 
 
 def heading(text: str) -> None:
