@@ -74,7 +74,7 @@ class AnalysedText:
     r"""The tokens of a text by channel, each in text order and with repeats.
 
     >>> AnalysedText.of(["劳动", "\0劳动", "\0动合", "合同", "\0合同", "\0劳"])
-    AnalysedText(words=('劳动', '合同'), bigrams=('\x00劳动', '\x00动合', '\x00合同'), characters=('\x00劳',))
+    AnalysedText(words=('劳动', '合同'), bigrams=(..., '\x00合同'), characters=('\x00劳',), question_terms=())
     """
 
     words: tuple[str, ...]

@@ -223,7 +223,7 @@ async def use_every_tool(client: Any) -> None:
 async def check_tools(server: Running, mode: str) -> None:
     async with over_http(server, mode=mode) as client:
         names = [tool.name for tool in (await client.list_tools()).tools]
-        assert names == ["search", "explain", "suggest", "statistics", "chunks", "add", "delete"]
+        assert names == ["search", "explain", "suggest", "statistics", "sources", "chunks", "add", "delete"]
         await use_every_tool(client)
         added = await use(client, "add", chunks=[{"text": "By an agent.", "id": f"agent-{mode}"}])
         assert added == {"count": 1, "ids": [f"agent-{mode}"]}
@@ -262,7 +262,7 @@ def test_a_kill_while_writing_loses_nothing_that_was_acknowledged(tmp_path: Path
         server = StdioServerParameters(command=sys.executable, args=arguments, env=environment)
         async with Client(stdio_client(server)) as client:
             names = [tool.name for tool in (await client.list_tools()).tools]
-            assert names == ["search", "explain", "suggest", "statistics", "chunks"]
+            assert names == ["search", "explain", "suggest", "statistics", "sources", "chunks"]
             for id_ in acknowledged:
                 assert (await use(client, "chunks", id=id_))["chunks"][0]["text"] == f"new {id_}"
             assert (await use(client, "search", query="first", k=1))["hits"][0]["id"] == "first"
