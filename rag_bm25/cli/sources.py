@@ -61,6 +61,9 @@ class SourceOptions:
     file_timeout: Annotated[
         float, typer.Option(metavar="SECONDS", help="Seconds for extracting the text of one document.")
     ] = 120.0
+    hidden: Annotated[
+        bool, opt.option("Read the hidden sheets, rows, columns and slides of Office files, too.", "--hidden")
+    ] = False
 
     def reading(self) -> ingestion.ReadOptions:
         """Return how files are read."""
@@ -68,7 +71,8 @@ class SourceOptions:
             check_parameter("file_timeout", self.file_timeout, "a finite number > 0", self.file_timeout > 0)
         with as_usage("--encoding"):
             fields = ingestion.RowFields(self.text_field, self.title_field, self.id_field)
-            return ingestion.ReadOptions(self.encoding, fields, self.file_timeout, self.id_prefix)
+            options = self.encoding, fields, self.file_timeout, self.id_prefix
+            return ingestion.ReadOptions(*options, hidden=self.hidden)
 
     def find(self, paths: Sequence[Path], *, root: Path | None = None, name: str | None = None) -> Found:
         """Find the files."""

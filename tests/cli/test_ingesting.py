@@ -174,6 +174,18 @@ def test_wrong_options_of_reading_are_wrong_usage(docs: Path) -> None:
         assert (result.exit_code, wrong[0] in result.stderr) == (2, True)
 
 
+def test_hidden_sheets_are_read_if_asked_for_also_of_a_file_that_has_not_changed(tmp_path: Path) -> None:
+    book = pytest.importorskip("openpyxl").Workbook()
+    book.active.append(["walnut"])
+    secret = book.create_sheet("secret")
+    secret.append(["hazelnut"])
+    secret.sheet_state = "hidden"
+    book.save(tmp_path / "nuts.xlsx")
+    for options, found in (((), 0), (("--hidden",), 1), ((), 0)):
+        assert run("ingest", tmp_path / "nuts.xlsx", *options).exit_code == 0
+        assert len(run_json("search", "hazelnut")) == found
+
+
 def test_rejected_rows_are_told_by_their_files(tmp_path: Path) -> None:
     rows = tmp_path / "rows"
     rows.mkdir()
