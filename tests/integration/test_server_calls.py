@@ -333,10 +333,11 @@ def test_a_hybrid_search_asks_each_arm_at_most_twice(
     query: str, texts: int, searches: int, proxied: Proxied, opened: Callable[..., BM25Index]
 ) -> None:
     proxy = proxied()
-    index = opened(proxy.uri)
+    index = opened(proxy.uri, refresh_interval=3600)
     angles = np.linspace(0, 3, texts)
-    words = ["fig" if at < 3 else f"apple {'pie ' * (at % 3)}" if at % 2 else "plum" for at in range(texts)]
-    index.add(words, embeddings=np.stack([np.cos(angles), np.sin(angles)], 1))
+    words = ["fig" if at < 3 else f"apple {'pie ' * at}" if at % 2 else "plum" for at in range(texts)]
+    ids = list(map(str, range(texts)))
+    index.add(words, ids=ids, embeddings=np.stack([np.cos(angles), np.sin(angles)], 1))
     index.search_hybrid(query, [1.0, 0.5])
     proxy.calls.clear()
     hits = index.search_hybrid(query, [1.0, 0.001])
