@@ -10,7 +10,7 @@ from rag_bm25.analysis.places import locate_terms
 from rag_bm25.analysis.text import AnalysedText
 from rag_bm25.analysis.words import MAX_TOKEN_LENGTH
 from rag_bm25.query.lookup import TermLookup
-from rag_bm25.query.spelling import HAN_RUN, LETTERS, Speller, most_frequent, pieces_of
+from rag_bm25.query.spelling import HAN_RUN, LETTERS, Speller, most_frequent
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,12 +36,8 @@ class Corrector:
 
     def _correct_run(self, run: str) -> str:
         """Correct a run of Chinese: the longest pieces first, and none twice."""
-        speller = self.speller
-        runs: list[list[str]] = getattr(speller.analyzer, "chinese_words", lambda _: [])(run)
-        pieces = (piece for words in runs for piece in pieces_of(words))
-        found = [speller.respell_piece(piece) for piece in speller.within_limit(pieces)]
-        for respelling in sorted(found, key=lambda found: -len(found.written)):
-            if respelling.written in run and respelling.terms:
+        for respelling in sorted(self.speller.respell_pieces(run), key=lambda found: -len(found.written)):
+            if respelling.written in run:
                 form = self._nearest_form(respelling.terms[0][0], respelling.written)
                 run = run.replace(respelling.written, form or respelling.written)
         return run
@@ -73,10 +69,8 @@ class Corrector:
 
     def _respell(self, word: str, term: str) -> str:
         """Return the form of the nearest term that is nearest to a word."""
-        for asked in self.speller.within_limit([term]):
-            for near, _ in self.speller.respell_word(asked).terms[:1]:
-                return self._nearest_form(near, word)
-        return ""
+        found = self.speller.respell_words([term])
+        return self._nearest_form(found[0].terms[0][0], word) if found else ""
 
     def _nearest_form(self, term: str, word: str, beginning: str = "") -> str:
         """Return the form of a term with the fewest edits, and of these the most frequent one; "" if there is none."""

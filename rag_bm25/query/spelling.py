@@ -121,11 +121,17 @@ class Speller:
 
     def respell(self, text: str, words: Sequence[str]) -> list[Respelling]:
         """Find near spellings of the misspelt words of a text; `words` are its distinct words."""
+        return [*self.respell_words(self._misspelt(words)), *self.respell_pieces(text)]
+
+    def respell_words(self, words: Iterable[str]) -> list[Respelling]:
+        """Find near spellings of words of letters, for those that have some."""
+        return [found for word in self._within_limit(words) if (found := self._respell_word(word)).terms]
+
+    def respell_pieces(self, text: str) -> list[Respelling]:
+        """Find near spellings of the pieces of Chinese in a text, for those that have some."""
         runs: Iterable[list[str]] = getattr(self.analyzer, "chinese_words", lambda _: ())(text)
-        found = [self.respell_word(word) for word in self.within_limit(self._misspelt(words))]
-        pieces = (piece for run in runs for piece in pieces_of(run))
-        found += [self.respell_piece(piece) for piece in self.within_limit(pieces)]
-        return [respelling for respelling in found if respelling.terms]
+        pieces = (piece for run in runs for piece in _pieces(run))
+        return [found for piece in self._within_limit(pieces) if (found := self._respell_piece(piece)).terms]
 
     def _misspelt(self, words: Sequence[str]) -> Iterator[str]:
         """Yield the words that may be misspelt."""
@@ -133,13 +139,13 @@ class Speller:
             if self.fuzzy.edits(word) and (df == 0 or self.fuzzy.terms == "all"):
                 yield word
 
-    def within_limit(self, asked: Iterable[_T]) -> Iterator[_T]:
+    def _within_limit(self, asked: Iterable[_T]) -> Iterator[_T]:
         """Yield items while there are lookups left."""
         for one, _ in zip(asked, self._lookups, strict=False):
             check_budget()
             yield one
 
-    def respell_word(self, word: str) -> Respelling:
+    def _respell_word(self, word: str) -> Respelling:
         """Find near spellings of a word of letters, the nearest first."""
         edits = self.lookup.within(word, self.fuzzy.edits(word), self.fuzzy.prefix_length)
         frequent = most_frequent(list(edits), self.dfs, len(edits))
@@ -147,7 +153,7 @@ class Speller:
         similar = ((term, 1 - edits[term] / max(len(word), len(term))) for term in nearest)
         return Respelling(word, (word,), tuple(similar))
 
-    def respell_piece(self, words: Sequence[str]) -> Respelling:
+    def _respell_piece(self, words: Sequence[str]) -> Respelling:
         """Find Chinese terms that differ in one of the characters that stand alone."""
         written = "".join(words)
         alone = _places_alone(words)
@@ -156,7 +162,7 @@ class Speller:
         return Respelling(written, tuple(words), tuple((term, 1 - 1 / len(written)) for term in terms))
 
 
-def pieces_of(words: Sequence[str]) -> Iterator[Sequence[str]]:
+def _pieces(words: Sequence[str]) -> Iterator[Sequence[str]]:
     """Yield the neighbouring words that may be one misspelt word: two of them at least are single characters."""
     for start in range(len(words)):
         length = 0
