@@ -86,10 +86,9 @@ class TermLister:
     def beginning_with(self, prefix: str, k: int, counted: Scope) -> list[TermStatistics]:
         """List the words with a prefix, and the term of the prefix as a word, that most chunks have."""
         lookup, context = self._weigher.expanders.look_up(), self._weigher.context_of(counted)
-        words = chain(*map(lookup.beginning_with, (prefix, prefix.casefold())), self._term_of(prefix))
-        return self._look_up(
-            most_frequent(list(dict.fromkeys(words)), context.encoder.df_lookup(context.corpus), k), context
-        )
+        words = chain(*map(lookup.beginning_with, {prefix, prefix.casefold()}), self._term_of(prefix))
+        frequent = most_frequent(list(set(words)), context.encoder.df_lookup(context.corpus), k)
+        return self._look_up(frequent, context)
 
     def _term_of(self, prefix: str) -> tuple[str, ...]:
         """Return the term of a prefix that is one word; none if the analyzer is not given."""
