@@ -46,6 +46,10 @@ class CheckedChunk:
     def written(self) -> list[str]:
         return list(map(_written_form, self.texts))
 
+    def shows(self, signs: re.Pattern[str]) -> bool:
+        """Return whether signs are written in one of the texts."""
+        return any(map(signs.search, self.written))
+
 
 @dataclass(frozen=True)
 class WantedWords:
@@ -69,7 +73,7 @@ class WantedWords:
         """Return whether a chunk has all of it."""
         if not self.ids <= chunk.ids or (self.words and not self.words <= chunk.words):
             return False
-        return self.signs is None or any(map(self.signs.search, chunk.written))
+        return self.signs is None or chunk.shows(self.signs)
 
     @property
     def unit(self) -> str:
@@ -97,7 +101,7 @@ class Phrase:
         """Return whether a text of a chunk has it."""
         check_budget()
         if self.signs is not None:
-            return any(map(self.signs.search, chunk.written))
+            return chunk.shows(self.signs)
         return self.ids <= chunk.ids and any(text.holds(self.words, slop) for text in chunk.phrase_texts)
 
 
