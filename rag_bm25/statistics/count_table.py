@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 import numpy as np
 
 from rag_bm25.vectors.sparse import group_starts
+from rag_bm25.vectors.terms import CHANNEL_BITS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -27,6 +28,7 @@ NO_CHANNELS = np.empty(0, np.uint8)
 LARGE = 2**21  # ids of a level, which a processor's cache does not hold
 MANY = 1000  # ids to find in it
 BLOCK = 64  # ids, a power of 2
+_CHANNEL = (1 << CHANNEL_BITS) - 1  # mask of the bits of a channel
 END = np.uint32(0xFFFFFFFF)  # above every id, so that a search in a level always ends at a place that it has
 
 
@@ -89,10 +91,6 @@ def _group(ids: NDArray[_Id]) -> tuple[NDArray[np.intp], NDArray[_Id], NDArray[n
     order = np.argsort(ids, kind="stable")  # merges sorted runs, instead of sorting
     ids = ids[order]
     return order, ids, group_starts(ids)
-
-
-CHANNEL_BITS = 2
-_CHANNEL = (1 << CHANNEL_BITS) - 1
 
 
 def _with_channels(df: NDArray[np.int64], channels: NDArray[np.uint8] | None) -> NDArray[np.int64]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rag_bm25.vectors.terms import BIGRAMS, CHARACTERS, StagedTerms, channel_of, displaced_terms
+from rag_bm25.vectors.terms import BIGRAMS, CHANNEL_BITS, CHARACTERS, StagedTerms, channel_of, displaced_terms
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _ID_BITS = np.uint64(32)  # an id is above these, then the channel, then the hash
-_HASH_BITS = np.uint64(30)
+_HASH_BITS = _ID_BITS - np.uint64(CHANNEL_BITS)
 
 
 class KnownTerms:

@@ -35,6 +35,9 @@ BIGRAM_MARK = "\0"
 CHANNELS = WORDS, BIGRAMS, CHARACTERS = 0, 1, 2
 """The channels of terms, each with a mean IDF of its own: words, pairs of characters or words, single ideographs."""
 
+CHANNEL_BITS = 2
+"""Number of bits of the number of a channel, where it is kept beside other bits."""
+
 QUESTION_MARK = "\0\0"
 """First characters of a question word among the tokens of a query; no term begins with them."""
 
