@@ -239,8 +239,7 @@ class AdoptedEncoder(CountingEncoder):
             As of the last adoption that was read.
         """
         statistics = self._counts.statistics
-        name, read = self._address.collection, self._read_vocabulary
-        return compute_stats(name, self.config, statistics.whole, statistics.namespaces, read)
+        return compute_stats(self._address.collection, self.config, statistics.whole, statistics.namespaces)
 
     def save(self, path: str | Path) -> None:
         """Write parameters, counts and terms to a file, for :meth:`rag_bm25.adapters.BM25Encoder.load`.

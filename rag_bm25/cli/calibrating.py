@@ -84,7 +84,8 @@ def _propose_for_index(
 ) -> tuple[Calibration, str | None]:
     with place.open_existing(read_only=True) as index:
         stats = index.stats(namespace=namespace or None)
+        names = index.frequent_names(namespace=namespace or None)
     if not stats.total_length:
         raise InputError(f"{stats.name} has no text to measure")
-    unit, warning = stats.length_unit, idf_warning(stats.idf, stats.frequent_names)
+    unit, warning = stats.length_unit, idf_warning(stats.idf, names)
     return propose(stats.mean_length, stats.num_chunks, length_unit=unit, k1=stats.k1, b=stats.b, ratio=ratio), warning

@@ -31,11 +31,12 @@ def stats(place: opt.IndexAddress, namespace: opt.StatsNamespaces = None, as_jso
     """
     with place.open_existing(read_only=True) as index:
         figures = index.stats(namespace=namespace or None)
+        names = index.frequent_names(namespace=namespace or None)
     warnings = {
         "drift_warning": drift_warning(figures.chunk_size_ratio, figures.num_chunks, figures.k1, figures.b),
-        "idf_warning": idf_warning(figures.idf, figures.frequent_names),
+        "idf_warning": idf_warning(figures.idf, names),
     }
-    print_result(as_json, {**asdict(figures), **warnings}, render_stats(figures))
+    print_result(as_json, {**asdict(figures), "frequent_names": names, **warnings}, render_stats(figures))
     there = join_first(map(name_namespace, figures.namespaces)) or "none"
     for name in namespace or ():
         if name not in figures.namespaces:

@@ -126,3 +126,4 @@ class AsyncBM25Index:
     term_statistics = _in_thread(BM25Index.term_statistics)
     terms = _in_thread(BM25Index.terms)
     stats = _in_thread(BM25Index.stats)
+    frequent_names = _in_thread(BM25Index.frequent_names)

@@ -41,7 +41,7 @@ from rag_bm25.index.searching.searcher import Searcher
 from rag_bm25.index.searching.selecting import Selector, SparseSelector
 from rag_bm25.index.searching.term_listing import TermLister
 from rag_bm25.index.searching.weigher import QueryWeigher
-from rag_bm25.index.stats import compute_stats
+from rag_bm25.index.stats import compute_stats, find_frequent_names
 from rag_bm25.index.writing.pipeline import WriteOptions, WritePipeline
 from rag_bm25.query.query import Query
 from rag_bm25.query.scores import with_placement
@@ -1255,8 +1255,26 @@ class BM25Index:
         names = check_namespaces(namespace)
         statistics = self._live.current(names).statistics
         info = self._store.storage_info()
-        counted, vocabulary = statistics.of(names), self._live.vocabulary
-        return compute_stats(self._store.name, self.config, counted, statistics.filled, vocabulary, info)
+        return compute_stats(self._store.name, self.config, statistics.of(names), statistics.filled, info)
+
+    def frequent_names(self, *, namespace: Namespaces = None) -> list[str]:
+        """Return the terms as long as a name, two words or three ideographs, that more than half of the chunks have.
+
+        Most queries will have them, and ``idf="lucene"`` is better there than ``epsilon``, which weighs them more than
+        rarer words. The first call reads all terms.
+
+        Parameters
+        ----------
+        namespace : str, sequence of str or None
+            Namespaces to count; None for all.
+
+        Returns
+        -------
+        list of str
+            The most frequent first; none of fewer than 100 chunks.
+        """
+        names = check_namespaces(namespace)
+        return find_frequent_names(self._live.current(names).statistics.of(names), self._live.vocabulary)
 
     def verify(self, *, vectors: bool = True, progress: Callable[[Progress], None] | None = None) -> VerifyReport:
         """Count all stored vectors again and compare the statistics with the result, and each vector with its text.

@@ -37,10 +37,6 @@ class IndexStats:
         The same for bigrams, and for single characters; 0.0 where there are none.
     namespaces : list of str
         All namespaces of the index.
-    frequent_names : list of str
-        Terms as long as a name, two words or three ideographs, that more than half of the chunks have, the most
-        frequent first; none of fewer than 100 chunks. Most queries will have them, and ``idf="lucene"`` is better there
-        than ``epsilon``, which weighs them more than rarer words.
     chunk_size, length_unit, weighting, idf, k1, b
         The parameters in use, see :class:`~rag_bm25.IndexConfig`.
     chunk_size_ratio : float
@@ -61,7 +57,6 @@ class IndexStats:
     average_bigram_idf: float
     average_character_idf: float
     namespaces: list[str]
-    frequent_names: list[str]
     chunk_size: float
     length_unit: str
     weighting: str
@@ -79,10 +74,9 @@ def compute_stats(
     config: IndexConfig,
     statistics: CorpusCounts,
     namespaces: Sequence[str],
-    vocabulary: Callable[[], Vocabulary],
     storage: StorageInfo | None = None,
 ) -> IndexStats:
-    """Return the figures of some statistics; `namespaces` are all that exist, `vocabulary` reads their terms."""
+    """Return the figures of some statistics; `namespaces` are all that exist."""
     ratio = config.chunk_size / statistics.mean_length if statistics.mean_length else 1.0
     effective_k1, effective_b = effective_parameters(config.k1, config.b, ratio)
     return IndexStats(
@@ -95,7 +89,6 @@ def compute_stats(
         average_bigram_idf=statistics.idf_inputs.average_bigram_idf,
         average_character_idf=statistics.idf_inputs.average_character_idf,
         namespaces=list(namespaces),
-        frequent_names=_frequent_names(statistics, vocabulary),
         chunk_size=config.chunk_size,
         length_unit=config.length_unit,
         weighting=config.weighting,
@@ -109,7 +102,8 @@ def compute_stats(
     )
 
 
-def _frequent_names(statistics: CorpusCounts, vocabulary: Callable[[], Vocabulary]) -> list[str]:
+def find_frequent_names(statistics: CorpusCounts, vocabulary: Callable[[], Vocabulary]) -> list[str]:
+    """Return the :func:`frequent_names` of some statistics; `vocabulary` reads the terms, if some may be names."""
     ids, df = statistics.more_frequent_than(statistics.num_chunks / 2)
     terms = map(vocabulary().term, ids.tolist()) if len(ids) else ()
     known = ((term, each) for term, each in zip(terms, df.tolist(), strict=True) if term is not None)

@@ -94,6 +94,7 @@ class Operations:
     def statistics(self, asked: requests.Statistics) -> dict[str, Any]:
         """Return the figures of the index."""
         figures = {**asdict(self._index.stats(namespace=asked.namespace)), "name": self._title}
+        figures["frequent_names"] = self._index.frequent_names(namespace=asked.namespace)
         return {"index": figures, "problems": self._index.problems}
 
     def term_statistics(self, asked: requests.TermStatistics) -> dict[str, Any]:

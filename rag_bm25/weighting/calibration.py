@@ -152,7 +152,7 @@ def idf_warning(idf: str, names: Sequence[str]) -> str | None:
     idf : str
         That of the index.
     names : sequence of str
-        As :class:`rag_bm25.index.stats.IndexStats` has them.
+        As :meth:`rag_bm25.BM25Index.frequent_names` returns them.
 
     Returns
     -------

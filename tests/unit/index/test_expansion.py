@@ -67,6 +67,17 @@ def test_vocabulary_is_read_only_where_spellings_and_prefixes_need_it(
     assert ids(other, "", expansion=FUZZY) == []
 
 
+def test_figures_are_told_without_the_vocabulary_and_names_with_it() -> None:
+    store = MemoryStore()
+    writer = BM25Index.from_store(store, config=IndexConfig(chunk_size=20))
+    writer.add([f"Acme Robotics {at}" for at in range(100)], ids=list(map(str, range(100))))
+    for index in (writer, BM25Index.from_store(store.reopen(), read_only=True)):
+        assert index.stats().num_chunks == 100
+        assert index._live.view.vocabulary is None
+        assert index.frequent_names() == ["acm robot"]
+        assert index.frequent_names(namespace="other") == []
+
+
 def test_terms_that_came_later_are_found(filled: BM25Index) -> None:
     pytest.importorskip("rapidfuzz")
     assert ids(filled, "kumquatt", expansion=FUZZY) == []
