@@ -9,6 +9,8 @@ from rag_bm25.index.searching.fusion import RRF, ScoreRange, reciprocal_rank
 from rag_bm25.query.explanation import Explanation
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rag_bm25.index.searching.fusion import ArmScores, Fusion, Weighted
 
 
@@ -17,45 +19,44 @@ class FusedArm:
     """The candidates of an arm, and the score of one chunk in it."""
 
     name: str
-    scores: ArmScores  # best first
+    scores: ArmScores
     bound: float  # upper bound of the scores
     weight: float  # of `Weighted`
-    score: Explanation | None  # None if the chunk is no candidate
+    chunk: str  # its key among the candidates
+    score: Explanation | None  # None if it is none of them
 
 
-def explain_fusion(
-    fusion: Fusion, chunk: str, id_: str, sparse: FusedArm, dense: FusedArm, shift: float, unmet: str
-) -> Explanation:
-    """Explain the fused score of a chunk, which the candidates have under a key; `unmet` as in `QueryFacts`."""
-    arms = tuple(_explain_arm(fusion, chunk, arm) for arm in (sparse, dense))
+def explain_fusion(fusion: Fusion, id_: str, fused: Sequence[FusedArm], shift: float, unmet: str) -> Explanation:
+    """Explain the fused score of a chunk, of which `shift` is taken; `unmet` as in `QueryFacts`."""
+    arms = tuple(_explain_arm(fusion, arm) for arm in fused)
     what = f"fused score of chunk {id_!r} by {fusion}"
     if unmet:
         return Explanation(0.0, f"{what}: left out, since {unmet}", arms)
-    if sparse.score is None and dense.score is None:
+    if all(arm.score is None for arm in fused):
         return Explanation(0.0, f"{what}: not found, since it is among the candidates of neither arm", arms)
     if shift:
         arms += (Explanation(-shift, "below the candidates that are fused first"),)
     return Explanation(sum(arm.value for arm in arms), f"{what}, sum of:", arms)
 
 
-def _explain_arm(fusion: Fusion, chunk: str, arm: FusedArm) -> Explanation:
+def _explain_arm(fusion: Fusion, arm: FusedArm) -> Explanation:
     count = len(arm.scores)
     if arm.score is None:
         return Explanation(0.0, f"{arm.name}: not among its {count:,} candidates")
     if isinstance(fusion, RRF):
-        rank = list(arm.scores).index(chunk) + 1
+        rank = list(arm.scores).index(arm.chunk) + 1
         parts = (
             Explanation(fusion.k, "k"),
             Explanation(rank, f"rank among {count:,} candidates"),
             arm.score,
         )
         return Explanation(reciprocal_rank(fusion.k, rank), f"{arm.name}, 1 / (k + rank) from:", parts)
-    return _explain_weighted(fusion, chunk, arm)
+    return _explain_weighted(fusion, arm)
 
 
-def _explain_weighted(fusion: Weighted, chunk: str, arm: FusedArm) -> Explanation:
+def _explain_weighted(fusion: Weighted, arm: FusedArm) -> Explanation:
     scores = ScoreRange.of(fusion.normalization, arm.scores, arm.bound)
-    normalized = scores.normalize(arm.scores[chunk])
+    normalized = scores.normalize(arm.scores[arm.chunk])
     count = f"{len(arm.scores):,} candidates"
     parts = [arm.score] if arm.score else []
     if scores.high == scores.low:

@@ -175,9 +175,9 @@ class HybridSearcher:
         row = read_one(self._store, self._live.view, id_, names if namespace is None else (namespace,))
         plain: SearchOptions = {**options, "boosts": None}
         lexical = self._searcher.explain(query, id_, request.arms[0].scope, row.namespace, plain)
-        key, sparse, dense, shift = fused.explained(row, lexical, request.fusion)
+        explained, shift = fused.explained(row, lexical, request.fusion)
         unmet = self._searcher.unmet(weighted.conditions, row)
-        tree = explain_fusion(request.fusion, key, id_, sparse, dense, shift, unmet)
+        tree = explain_fusion(request.fusion, id_, explained, shift, unmet)
         tree = explain_boosts(tree, options.get("boosts") or (), row.metadata)
         if is_by_score(options):
             return tree

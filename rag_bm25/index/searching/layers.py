@@ -74,8 +74,8 @@ class FusedCandidates:
         ]
         return sorted(hits, key=rank_of)
 
-    def explained(self, row: ChunkRow, lexical: Explanation, fusion: Fusion) -> tuple[str, FusedArm, FusedArm, float]:
-        """Return the key of a chunk among the candidates, both arms with its scores, and the shift of its layer."""
+    def explained(self, row: ChunkRow, lexical: Explanation, fusion: Fusion) -> tuple[list[FusedArm], float]:
+        """Return both arms with the scores of a chunk, and the shift of its layer."""
         chunk = row.id, row.namespace
         pk = next((found.pk for found in self.rows.values() if (found.id, found.namespace) == chunk), row.pk)
         layer = next((layer for layer in self.layers if pk in layer.fused), self.layers[0])
@@ -84,12 +84,11 @@ class FusedCandidates:
             lexical = Explanation(0.0, "the filter of the arm leaves it out")
         weights = (fusion.sparse, fusion.dense) if isinstance(fusion, Weighted) else (1.0, 1.0)
         similarity = Explanation(dense.get(pk, 0.0), "similarity of the embeddings")
-        return (
-            pk,
-            FusedArm("sparse", sparse, self.bound, weights[0], lexical if pk in sparse else None),
-            FusedArm("dense", dense, 1.0, weights[1], similarity if pk in dense else None),
-            layer.shift,
-        )
+        arms = [
+            FusedArm("sparse", sparse, self.bound, weights[0], pk, lexical if pk in sparse else None),
+            FusedArm("dense", dense, 1.0, weights[1], pk, similarity if pk in dense else None),
+        ]
+        return arms, layer.shift
 
 
 def _layers(found: Sequence[list[Match]], missed: ScoredArms, heads: tuple[int, int]) -> Iterator[ScoredArms]:
