@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from rag_bm25.analysis.config import Segmentation
 
-_DIGIT = re.compile(r"[0-9]")
+_DIGIT = re.compile(r"\d")
 
 
 class Analyzer:
@@ -90,7 +90,7 @@ class Analyzer:
 
     def __call__(self, text: str) -> list[str]:
         """Return the tokens of a chunk, as :meth:`query` returns those of a query."""
-        return self._tokens(text, self.config.segmentation, self._in_chunks)
+        return self._tokens(self._normal_form(text), self.config.segmentation, self._in_chunks)
 
     def query(self, text: str) -> list[str]:
         """Return the tokens of a query.
@@ -208,9 +208,10 @@ class Analyzer:
         >>> Analyzer().compounds("S5-D2 firmware")
         [('s5-d2', 's5', 'd2')]
         """
-        if query.isascii() and not _DIGIT.search(query):  # none, as in most queries
+        form = self._normal_form(query)
+        if not _DIGIT.search(form):  # as in most queries
             return []
-        names = (run for run in self._runs(query) if not ("," in run or is_syllabic(run)))  # 404,500 is a list
+        names = (run for run in self._runs(form) if not ("," in run or is_syllabic(run)))  # 404,500 is a list
         of_names = map(self._in_queries.terms.__getitem__, names)
         return [terms for terms in of_names if len(terms) > 1 and any(map(str.isdecimal, terms[0]))]
 
@@ -345,8 +346,7 @@ class Analyzer:
         return re.compile("|".join(map(re.escape, words)) or r"(?!)")
 
     def _tokens(self, text: str, mode: Segmentation, kept: _Kept) -> list[str]:
-        """Return the tokens of a text; user words are tokens as they are."""
-        text = self._normal_form(text)
+        """Return the tokens of a normalised text; user words are tokens as they are."""
         if self._other_words is None and self.config.word_bigrams and not holds_segmented(text):
             words, word_bigrams = kept.word_bigrams.channels(text)
             return [*words, *self._of_characters(text, kept), *word_bigrams]
@@ -416,11 +416,14 @@ def _move_question_words(every: list[str], words: list[str], phrases: list[str])
             other = next(others)
         else:
             questions.append(word)
-    if not phrases:
-        return [*words, *every[first:]], questions
-    marked = Counter(every[first:])
-    inside = Counter(token for phrase in phrases for token in (*bigrams_of(phrase), *characters_of(phrase))) & marked
-    return [*words, *(marked - inside).elements()], [*questions, *inside.elements()]
+    inside = Counter(token for phrase in phrases for token in (*bigrams_of(phrase), *characters_of(phrase)))
+    for token in every[first:]:
+        if inside[token]:
+            inside[token] -= 1
+            questions.append(token)
+        else:
+            words.append(token)
+    return words, questions
 
 
 class _Query(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from rag_bm25.vectors.terms import BIGRAM_MARK, QUESTION_MARK, is_bigram, is_character, term_text
+from rag_bm25.vectors.terms import CHANNELS, QUESTION_MARK, channel_of, term_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -85,12 +85,15 @@ class AnalysedText:
     @classmethod
     def of(cls, tokens: Sequence[str]) -> AnalysedText:
         """Sort the tokens of an analyzer by channel."""
-        words = tuple([token for token in tokens if not token.startswith(BIGRAM_MARK)])
-        if len(words) == len(tokens):
-            return cls(words)
-        questions = tuple([token.removeprefix(QUESTION_MARK) for token in tokens if token.startswith(QUESTION_MARK)])
-        others = [token for token in tokens if not token.startswith(QUESTION_MARK)] if questions else tokens
-        return cls(words, tuple(filter(is_bigram, others)), tuple(filter(is_character, others)), questions)
+        by_channel: tuple[list[str], ...] = tuple([] for _ in CHANNELS)
+        questions: list[str] = []
+        for token in tokens:
+            if token.startswith(QUESTION_MARK):
+                questions.append(token.removeprefix(QUESTION_MARK))
+            else:
+                by_channel[channel_of(token)].append(token)
+        words, bigrams, characters = map(tuple, by_channel)
+        return cls(words, bigrams, characters, tuple(questions))
 
     @classmethod
     def of_query(cls, analyzer: TextAnalyzer, text: str) -> AnalysedText:

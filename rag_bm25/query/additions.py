@@ -109,7 +109,8 @@ class ExpandedQuery:
         return [term for _, term in heaviest.values()]
 
     def _own_source(self, term: str, share: float) -> TermSource:
-        factors = (*_mean_boost(self.own[term]), *([(_SHARE, share)] if share != 1 else ()))
+        factors = _mean_boost(self.own[term])
+        factors += ((_SHARE, share),) if share != 1 else ()
         if not factors:
             return _NUMERAL_SOURCE if term in self.numerals else PLAIN_SOURCE
         return TermSource(factors=factors, within_chinese=term in self.numerals)
@@ -123,11 +124,12 @@ class ExpandedQuery:
             yield TermGroup(frozenset(map(ids.__getitem__, addition.needed)), addition.stands_for)
 
 
-def _mean_boost(boosts: list[float]) -> Iterator[tuple[str, float]]:
-    if boosts.count(1.0) != len(boosts):
-        same = min(boosts) == max(boosts)
-        name = "boost, in the query" if same else "boost, mean of its occurrences in the query"
-        yield name, math.fsum(boosts) / len(boosts)
+def _mean_boost(boosts: list[float]) -> tuple[tuple[str, float], ...]:
+    if boosts.count(1.0) == len(boosts):
+        return ()
+    same = min(boosts) == max(boosts)
+    name = "boost, in the query" if same else "boost, mean of its occurrences in the query"
+    return ((name, math.fsum(boosts) / len(boosts)),)
 
 
 def _mean(shares: list[float], occurrences: int) -> float:

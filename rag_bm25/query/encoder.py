@@ -79,8 +79,8 @@ class QueryEncoder:
         self, expanded: ExpandedQuery, others: Sequence[QueryTerm], statistics: CorpusCounts
     ) -> list[QueryTerm]:
         """Return the terms of question words that are not among the others; none finds a chunk by itself."""
-        weight, terms = self.weighting.question_word_weight, [term.term for term in others]
-        if not weight or not expanded.questions or not self._look_up(terms, statistics)[1].any():
+        weight, terms = self.weighting.question_word_weight, {term.term: None for term in others}
+        if not (weight and expanded.questions and any(self._look_up([term], statistics)[1][0] for term in terms)):
             return []
         return [term for term in expanded.question_terms(weight) if term.term not in terms]
 

@@ -176,9 +176,8 @@ class Expander:
         alone = [word for word in own if is_single(word) and BIGRAM_MARK + word not in own]
         if not alone or self.look_up is None:
             return
-        known = {term for term, df in zip(own, dfs(list(own)).tolist(), strict=True) if df}
-        if not known.issubset(alone) or expanded.additions:
-            alone = [word for word in alone if word not in known and is_syllabic(word)]
+        if expanded.additions or any(dfs([term])[0] for term in own if term not in alone):
+            alone = [word for word in alone if is_syllabic(word) and not dfs([word])[0]]
         for word in alone[:MAX_LOOKUPS]:
             check_budget()
             pairs = most_frequent(self.look_up().pairs_with(word), dfs, MAX_COMPLETIONS)

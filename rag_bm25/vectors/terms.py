@@ -74,7 +74,7 @@ def is_character(term: str) -> bool:
 
 def is_word_bigram(term: str) -> bool:
     """Return whether a term is a bigram of words, with a blank between them, and not of characters."""
-    return is_bigram(term) and " " in term
+    return " " in term and not is_word(term)
 
 
 def is_cjk(term: str) -> bool:

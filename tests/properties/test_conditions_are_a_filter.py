@@ -18,6 +18,7 @@ from support.reference import split
 from rag_bm25 import RRF, BM25Index, IndexConfig, Query
 from rag_bm25.analysis import Analyzer
 from rag_bm25.analysis.phrases import PhraseText, terms_of_phrase
+from rag_bm25.definitions import options_of
 from rag_bm25.index.searching import hybrid, ranking, searcher
 
 if TYPE_CHECKING:
@@ -276,6 +277,7 @@ def test_a_rare_term_of_a_condition_is_searched_for_alone() -> None:
 
 @pytest.fixture
 def few_candidates(monkeypatch: pytest.MonkeyPatch) -> int:
+    options_of(hybrid.FusionOptions)  # read once: the bounds of the options stay
     for module in (ranking, searcher, hybrid):
         monkeypatch.setattr(module, "MAX_K", 32)
     return 32

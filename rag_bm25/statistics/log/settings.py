@@ -76,7 +76,7 @@ def write_config(store: LogStore, config: dict[str, Any]) -> None:
 def read_config(store: LogStore, *, salvage: bool = False) -> dict[str, Any] | None:
     """Return the stored parameters, None where there are none; `salvage` takes damaged ones for none."""
     rows = _read_settings(store)
-    if any(row.kind == "copy" for row in rows):
+    if keys_of((row.key for row in rows), "copy"):
         begun = unfinished_copy(store)
         source = begun.source if begun else "an index"  # it may have been finished meanwhile
         msg = f"{store.name} is an unfinished copy of {source}. Run the same copy again, or drop it."

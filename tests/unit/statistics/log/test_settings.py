@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -37,3 +38,10 @@ def test_another_format_is_refused_with_both_versions_and_the_way_out(
     with pytest.raises(FormatError) as caught:
         read_config(store)
     assert str(caught.value) == f"memory has format {version}, this version of rag_bm25 reads format 4: {way_out}"
+
+
+def test_parameters_whose_kind_is_damaged_are_no_unfinished_copy(store: MemoryStore) -> None:
+    write_config(store, {"k1": 1.5})
+    ((key, row),) = store.collections.log.items()
+    store.collections.log[key] = replace(row, kind="copy")
+    assert read_config(store) == {"k1": 1.5}
