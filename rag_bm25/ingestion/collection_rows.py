@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from rag_bm25.store.rows import DenseField
     from rag_bm25.store.tls import TLS
 
+# ruff: noqa: SLF001 - no public call takes a stream with vectors
+
 SOURCE, OWN_SOURCE = "source", "original_source"
 NO_TITLE = ""  # the title of a row is metadata: its vector is that of its text
 
@@ -243,21 +245,15 @@ class CollectionRows:
         options: WriteOptions,
         progress: Callable[[Progress], None] | None,
     ) -> AddReport:
+        index._require_writable()
         total = self._rows.count()
 
         def report(chunks: Progress) -> None:
             report_progress(progress, "rows", chunks.done, total)
 
         if self._vectors is None:
-            return index.add_stream(
-                checker.chunks(),
-                embeddings=embed,
-                namespace=options.namespace,
-                workers=options.workers,
-                progress=report,
-            )
-        index._require_writable()  # noqa: SLF001  # no public call takes a stream with vectors
-        return index._pipeline.write_stream(checker.chunks(), None, options, report)  # noqa: SLF001
+            return index._pipeline.add_stream(checker.chunks(), embed, options, report)
+        return index._pipeline.write_stream(checker.chunks(), None, options, report)
 
 
 @dataclass(frozen=True)
