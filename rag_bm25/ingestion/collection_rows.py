@@ -303,8 +303,6 @@ class _RowReader:
 
     def read(self) -> Iterator[Row]:
         """Stream the rows without the fields that are null."""
-        if not self.rows.count():  # milvus-lite 2.5 fails on vectors of a collection that was never filled
-            return
         output = [*self.rows.values, *([self.vectors.field] if self.vectors else [])]
         for row in chain.from_iterable(self.rows.rows(output)):
             there = {name: value for name, value in row.items() if value is not None}

@@ -78,6 +78,10 @@ class ExternalCollection:
         """Count rows: more than :meth:`texts` gives where an engine keeps several rows of one key."""
         return self._rows.count(self._clause(filter))
 
+    def _is_empty(self) -> bool:
+        """Tell before any vector is read: milvus-lite 2.5 fails on those of a collection that was never filled."""
+        return not self.count()
+
     def texts(self, text_field: str, filter: str = "") -> Iterator[list[str]]:
         """Stream the texts of :meth:`rows`; "" where a text is null."""
         for rows in self.rows([text_field], filter):
@@ -89,6 +93,8 @@ class ExternalCollection:
         A page has about 4 MiB, or one row. Rows that are added or deleted meanwhile may or may not be seen.
         """
         where = self._clause(filter)
+        if self._is_empty():
+            return
         output = list(dict.fromkeys([self.key, *output]))
         after, seen, size = "", set[Any](), FIRST_PAGE
         while True:
@@ -104,7 +110,7 @@ class ExternalCollection:
 
     def sample(self, text_field: str, vector_field: str, limit: int) -> list[tuple[Any, str, SparseVector]]:
         """Read the first rows, some 100 at most: key, text and sparse vector, unless one of them is missing."""
-        if not self.count():  # milvus-lite 2.5 fails on vectors of a collection that was never filled
+        if self._is_empty():
             return []
         output = [self.key, text_field, vector_field]
         rows = self._rows.query("", output, limit=limit, **IN_KEY_ORDER)
