@@ -41,7 +41,7 @@ _EXPONENT = re.compile(r"(?!(?:st|nd|rd|th|er|e|o|a)\b)[\w+\u2212-]", re.IGNOREC
 _CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([A-Za-z0-9_:-]{1,40})", re.IGNORECASE)
 
 
-def extract(file: BinaryIO, encoding: str | None, _hidden: bool = False) -> Document:
+def extract(file: BinaryIO, *, encoding: str | None, **_options: object) -> Document:
     """Extract the text of a file."""
     data = file.read()
     declared = _CHARSET.search(data[:4_096])

@@ -22,7 +22,7 @@ _LITERAL = re.compile(r'\[\$([^\]-]*)[^\]]*\]|\[[^\]]*\]|[_*].|["\\]')  # in a f
 _NUMBER = re.compile(r"(?!.*E[+-])([^0#?/]*?)(#,##)?(0+)(?:\.(0+))?(%?)([^0#?/]*)")
 
 
-def extract(file: BinaryIO, _encoding: str | None, hidden: bool = False) -> Document:
+def extract(file: BinaryIO, *, hidden: bool, **_options: object) -> Document:
     """Extract the text of a file: the values of formulas as they were last computed."""
     import openpyxl
 
