@@ -161,6 +161,8 @@ class IngestedFiles:
         """Store digests in the middle of a long run, so that not all of it is lost if it is killed."""
         if time.monotonic() - self._remembered >= REMEMBER_SECONDS:
             self.remember(checker)
+            self._known = read_digests(self._index._store, self._namespace)
+            self._remembered = time.monotonic()
 
     def remember(self, checker: FileChecker) -> None:
         """Store the digests of the files that were read, if they and their chunks are still the same."""
@@ -174,8 +176,6 @@ class IngestedFiles:
             with index._live.writing():
                 batch = index._live.log.new_batch()
                 write_digests(index._store, self._namespace, self._known, changes, state, batch)
-            self._known = read_digests(index._store, self._namespace)
-        self._remembered = time.monotonic()
 
     def _new_digests(self, checker: FileChecker) -> Iterator[tuple[str, SourceDigest]]:
         for source in checker.num_chunks.keys() - checker.rejected.keys():
