@@ -14,9 +14,9 @@ from rag_bm25.events import report_progress
 from rag_bm25.index.config import require_dense_field
 from rag_bm25.index.writing.pipeline import WriteOptions
 from rag_bm25.ingestion.checking import RowChecker
-from rag_bm25.ingestion.ingesting import IngestReport, check_share, choose_embedder, require_valid
+from rag_bm25.ingestion.ingesting import IngestReport, choose_embedder, require_valid
 from rag_bm25.ingestion.owners import Owners, Placed
-from rag_bm25.ingestion.pruning import MAX_DELETE, delete_command, why_too_many
+from rag_bm25.ingestion.pruning import MAX_DELETE, check_max_delete, delete_command, why_too_many
 from rag_bm25.ingestion.rows import COLLECTION, Row, RowFields, row_id, row_parts
 from rag_bm25.ingestion.source_names import SourceNames, check_root_name
 from rag_bm25.ingestion.source_roots import read_source_roots
@@ -203,7 +203,7 @@ class CollectionRows:
         InputError
             A row is wrong with `strict`; `embeddings` are missing, or not wanted.
         """
-        check_share("max_delete", max_delete)
+        check_max_delete(max_delete)
         self.require_fit(index.config)
         embed = self._choose_embedder(index, embeddings)
         options = WriteOptions(namespace, assume_new=False, workers=workers)
