@@ -115,9 +115,9 @@ class IngestedFiles:
     def _find(self, total: int) -> None:
         """Find the unchanged files, given the number of stored chunks."""
         same = {
-            source: self._known.by_source[source]
-            for source, contents in self._contents.items()
-            if source in self._known.by_source and self._known.by_source[source].contents == contents.digest
+            source: digest
+            for source, digest in self._known.by_source.items()
+            if source in self._contents and self._contents[source].digest == digest.contents
         }
         if self._state(same) in self._known.states:  # nothing at all has changed
             self.num_chunks, self._others = {source: digest.num_chunks for source, digest in same.items()}, []
