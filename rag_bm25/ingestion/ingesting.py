@@ -184,7 +184,7 @@ def ingest(
         report_progress(progress, "bytes", skipped + checker.bytes_until(chunks.done), found.size)
         report_progress(progress, "chunks", unchanged.total + chunks.done)
 
-    written = unchanged + earlier.add(checker.chunks(unread), embed, report, workers)
+    written = unchanged + earlier.add(checker.chunks(earlier.digest_each(unread)), embed, report, workers)
     report_progress(progress, "bytes", found.size, found.size)
     report_progress(progress, "chunks", written.total)
     obsolete = ObsoleteChunks.find(earlier.not_given(checker.owners.given), coverage, checker)

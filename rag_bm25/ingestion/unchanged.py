@@ -69,7 +69,7 @@ class StoredChunks:
 
 
 class _Contents(NamedTuple):
-    """A file as it was before the run."""
+    """A file as it was before it was read."""
 
     digest: str
     stamp: tuple[int, ...]  # changes with the file
@@ -89,11 +89,24 @@ class IngestedFiles:
         self._num_writes = _count_writes(index)  # before the run
         self._own_writes: set[str] = set()  # batches
         self._written = StoredChunks()
-        self._contents = {} if shape is None else dict(_read_contents(files, shape))
+        self._shape = shape
+        self._contents: dict[str, _Contents] = {}
+        self._digest_files(file for file in files if file.source in self._known.by_source)
         self._others: list[str] | None = None  # ids of stored chunks that may be obsolete; None if all of them may be
         self.num_chunks: dict[str, int] = {}  # of unchanged files, by source
         self._remembered = time.monotonic()
         self._find(index.stats(namespace=namespace).num_chunks)
+
+    def digest_each(self, files: Iterable[SourceFile]) -> Iterator[SourceFile]:
+        """Yield files to be read; a new one is digested just before, so that it comes from the disk once."""
+        for file in files:
+            if file.source not in self._contents:
+                self._digest_files([file])
+            yield file
+
+    def _digest_files(self, files: Iterable[SourceFile]) -> None:
+        if self._shape is not None:
+            self._contents.update(_read_contents(files, self._shape))
 
     def add(
         self,
