@@ -84,6 +84,10 @@ def test_the_place_of_the_collection(theirs: ForeignRows, monkeypatch: pytest.Mo
         (["ingest"], "give files and folders, or --from-collection"),
         ([*OPTIONS, "docs", "--split-size", "9"], "are taken as they are, without PATH, --split-size"),
         ([*OPTIONS, "--no-gitignore"], "without --gitignore"),
+        (
+            [*OPTIONS, "--hidden", "--encoding", "big5", "--exclude", "a", "--include", "b"],
+            "without --include, --exclude, --encoding, --hidden",
+        ),
         ([*OPTIONS, "--watch"], "without --watch"),
         (["ingest", "docs", "--vector-field", "emb"], "for --from-collection: is missing"),
     ],
