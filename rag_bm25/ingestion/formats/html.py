@@ -240,8 +240,8 @@ class _Parser(HTMLParser):
             self._write(data)
 
     def _write(self, data: str) -> None:
-        if self._linked is not None and (letters := _letters(data)):
-            self._linked = self._linked + letters if self._in_link else None
+        if self._linked is not None and any(map(str.isalpha, data)):  # which ends at the first letter
+            self._linked = self._linked + _letters(data) if self._in_link else None
         if self._pre:
             self._builder.write(data)
         else:
