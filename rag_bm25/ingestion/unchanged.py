@@ -23,9 +23,10 @@ from rag_bm25.documents.chunks import MAX_BATCH_CHUNKS
 from rag_bm25.errors import InputError
 from rag_bm25.filters import parse_filter
 from rag_bm25.index.writing.pipeline import WriteOptions
+from rag_bm25.ingestion.files import real_path_of
 from rag_bm25.ingestion.formats import FORMATS
 from rag_bm25.ingestion.obsolete import from_files, scan_sources, source_filters
-from rag_bm25.ingestion.opening import open_regular, real_path
+from rag_bm25.ingestion.opening import open_regular
 from rag_bm25.statistics.log.source_digests import GONE, SourceDigest, read_digests, write_digests
 from rag_bm25.store.rows import Scope
 
@@ -243,7 +244,7 @@ def _read_contents(files: Iterable[SourceFile], shape: str) -> Iterator[tuple[st
         if file.keeps_source:  # it is a temporary one
             continue
         digest = hashlib.blake2b(shape.encode(), digest_size=16)
-        with suppress(InputError, OSError), open_regular(file.path, file.real or real_path(file.path)) as stream:
+        with suppress(InputError, OSError), open_regular(file.path, real_path_of(file)) as stream:
             stamp = _stamp(os.fstat(stream.fileno()))
             while block := stream.read(BLOCK):
                 digest.update(block)
@@ -252,7 +253,7 @@ def _read_contents(files: Iterable[SourceFile], shape: str) -> Iterator[tuple[st
 
 def _stamp_of(file: SourceFile) -> tuple[int, ...] | None:
     with suppress(OSError):
-        return _stamp((file.real or real_path(file.path)).stat())
+        return _stamp(real_path_of(file).stat())
     return None
 
 
