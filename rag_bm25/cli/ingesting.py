@@ -149,7 +149,7 @@ def ingest(
         "embeddings": model,
         "workers": workers,
     }
-    tell = partial(_tell, prune=prune, as_json=as_json)
+    tell = partial(_tell, place, prune=prune, as_json=as_json)
 
     def ingest_rows(rows: ingestion.CollectionRows) -> bool:
         """Ingest rows, and return whether all of them were valid."""
@@ -175,7 +175,6 @@ def ingest(
                 **writing,
             )
             seconds = time.perf_counter() - start
-        report = _with_place(report, place)
         return tell(report, seconds, "file", count(report.files, "file"), skipped=len(found.skipped))
 
     if origin.from_collection is not None:
@@ -286,9 +285,18 @@ def _print_failures(reasons: Mapping[Any, str]) -> None:
 
 
 def _tell(
-    report: IngestReport, seconds: float, what: str, whole: str, *, prune: bool, as_json: bool, skipped: int = 0
+    place: opt.IndexAddress,
+    report: IngestReport,
+    seconds: float,
+    what: str,
+    whole: str,
+    *,
+    prune: bool,
+    as_json: bool,
+    skipped: int = 0,
 ) -> bool:
     """Print a report of files or rows, and return whether all of them were valid."""
+    report = _with_place(report, place)
     _print_report(report, skipped, seconds, whole, as_json)
     if report.stale and not prune and not as_json:
         stale = f"{count(report.stale, 'chunk')} {'is' if report.stale == 1 else 'are'} stale (the {what}s are gone)"

@@ -10,7 +10,7 @@ import typer
 
 from rag_bm25.analysis.contract import require_analyzer
 from rag_bm25.cli import options as opt
-from rag_bm25.cli.console import print_error, print_result, progress_bars
+from rag_bm25.cli.console import print_note, print_result, progress_bars
 from rag_bm25.cli.rendering import count
 from rag_bm25.cli.settings import IndexOptions, Storage, WordFiles, parse_storage
 from rag_bm25.errors import ConfigMismatchError, FormatError, IndexNotFoundError
@@ -148,7 +148,7 @@ def _open_former(store: "Store", given: "Mapping[str, Any]") -> FormerIndex:
         source = FormerIndex(store, with_settings(IndexConfig(1), given))
     if source.left_out:
         names = ", ".join(source.left_out)
-        print_error(f"settings of {store.name} that this version does not have, or refuses, are left out: {names}")
+        print_note(f"settings of {store.name} that this version does not have, or refuses, are left out: {names}")
     return source
 
 

@@ -115,8 +115,11 @@ class OriginOptions:
             if not paths:
                 raise typer.BadParameter("give files and folders, or --from-collection", param_hint="PATH...")
             return
-        changed = {one.name: getattr(sources, one.name) not in (one.default, []) for one in fields(sources)}
-        others = {f"--{name.replace('_', '-')}": changed[name] for name in changed.keys() - {*OF_ROWS}}
+        others = {
+            f"--{one.name.replace('_', '-')}": getattr(sources, one.name) not in (one.default, [])
+            for one in fields(sources)
+            if one.name not in OF_ROWS
+        }
         given = [name for name, value in {"PATH": paths, **others, **of_files}.items() if value]
         if given:
             msg = f"its rows are taken as they are, without {', '.join(given)}"

@@ -130,7 +130,7 @@ def join(chunks: Sequence[Chunk]) -> Joined:
 
 def _header_size(chunk: Chunk) -> int:
     """Return how many characters of a chunk repeat the header of its table: its text is longer than its place."""
-    start, end = DocumentPosition.of(chunk).start, _count(chunk.metadata.get(END))
+    start, end = _count(chunk.metadata.get(START)), _count(chunk.metadata.get(END))
     size = 0 if start is None or end is None or end <= start else max(0, len(chunk.text) - (end - start))
     return size if chunk.text[:size].endswith("\n") else 0
 

@@ -14,9 +14,9 @@ from rag_bm25.events import report_progress
 from rag_bm25.index.config import require_dense_field
 from rag_bm25.index.writing.pipeline import WriteOptions
 from rag_bm25.ingestion.checking import RowChecker
-from rag_bm25.ingestion.ingesting import IngestReport, check_share, choose_embedder, require_valid
+from rag_bm25.ingestion.ingesting import IngestReport, choose_embedder, require_valid
 from rag_bm25.ingestion.owners import Owners, Placed
-from rag_bm25.ingestion.pruning import MAX_DELETE, delete_command, why_too_many
+from rag_bm25.ingestion.pruning import MAX_DELETE, check_max_delete, delete_command, why_too_many
 from rag_bm25.ingestion.rows import COLLECTION, Row, RowFields, row_id, row_parts
 from rag_bm25.ingestion.source_names import SourceNames, check_root_name
 from rag_bm25.ingestion.source_roots import read_source_roots
@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from rag_bm25.store.embeddings import Embed
     from rag_bm25.store.rows import DenseField
     from rag_bm25.store.tls import TLS
+
+# ruff: noqa: SLF001 - no public call takes a stream with vectors
 
 SOURCE, OWN_SOURCE = "source", "original_source"
 NO_TITLE = ""  # the title of a row is metadata: its vector is that of its text
@@ -201,7 +203,7 @@ class CollectionRows:
         InputError
             A row is wrong with `strict`; `embeddings` are missing, or not wanted.
         """
-        check_share("max_delete", max_delete)
+        check_max_delete(max_delete)
         self.require_fit(index.config)
         embed = self._choose_embedder(index, embeddings)
         options = WriteOptions(namespace, assume_new=False, workers=workers)
@@ -243,21 +245,15 @@ class CollectionRows:
         options: WriteOptions,
         progress: Callable[[Progress], None] | None,
     ) -> AddReport:
+        index._require_writable()
         total = self._rows.count()
 
         def report(chunks: Progress) -> None:
             report_progress(progress, "rows", chunks.done, total)
 
         if self._vectors is None:
-            return index.add_stream(
-                checker.chunks(),
-                embeddings=embed,
-                namespace=options.namespace,
-                workers=options.workers,
-                progress=report,
-            )
-        index._require_writable()  # noqa: SLF001  # no public call takes a stream with vectors
-        return index._pipeline.write_stream(checker.chunks(), None, options, report)  # noqa: SLF001
+            return index._pipeline.add_stream(checker.chunks(), embed, options, report)
+        return index._pipeline.write_stream(checker.chunks(), None, options, report)
 
 
 @dataclass(frozen=True)
@@ -307,8 +303,6 @@ class _RowReader:
 
     def read(self) -> Iterator[Row]:
         """Stream the rows without the fields that are null."""
-        if not self.rows.count():  # milvus-lite 2.5 fails on vectors of a collection that was never filled
-            return
         output = [*self.rows.values, *([self.vectors.field] if self.vectors else [])]
         for row in chain.from_iterable(self.rows.rows(output)):
             there = {name: value for name, value in row.items() if value is not None}

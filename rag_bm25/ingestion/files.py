@@ -51,6 +51,11 @@ class SourceFile:
     real: Path | None = None
 
 
+def real_path_of(file: SourceFile) -> Path:
+    """Return where a file is read: where it was found."""
+    return file.real or real_path(file.path)
+
+
 @dataclass(frozen=True)
 class Found:
     """Files found in the given paths.

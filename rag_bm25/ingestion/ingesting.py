@@ -6,7 +6,6 @@ from collections import deque
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
-from rag_bm25.checks import check_parameter, comparable
 from rag_bm25.documents.chunks import AddReport
 from rag_bm25.errors import InputError, StoreError
 from rag_bm25.events import report_progress
@@ -16,7 +15,7 @@ from rag_bm25.ingestion.checking import FileChecker
 from rag_bm25.ingestion.files import Found
 from rag_bm25.ingestion.obsolete import Coverage, ObsoleteChunks, has_sources
 from rag_bm25.ingestion.owners import Owners
-from rag_bm25.ingestion.pruning import MAX_DELETE, choose_pruned, delete_command
+from rag_bm25.ingestion.pruning import MAX_DELETE, check_max_delete, choose_pruned, delete_command
 from rag_bm25.ingestion.reading import DEFAULT_OPTIONS, ReadOptions
 from rag_bm25.ingestion.source_names import SourceNames
 from rag_bm25.ingestion.source_roots import read_source_roots, set_source_roots
@@ -156,7 +155,7 @@ def ingest(
     """
     if not isinstance(found, Found):
         raise InputError(f"found must be what find_files returns, got {type(found).__name__}")
-    check_share("max_delete", max_delete)
+    check_max_delete(max_delete)
     embed = choose_embedder(index, embeddings)
     split = splitter(index.config, chunk_overlap, split_size)
     is_empty = not index.stats(namespace=namespace).num_chunks
@@ -185,7 +184,7 @@ def ingest(
         report_progress(progress, "bytes", skipped + checker.bytes_until(chunks.done), found.size)
         report_progress(progress, "chunks", unchanged.total + chunks.done)
 
-    written = unchanged + earlier.add(checker.chunks(unread), embed, report, workers)
+    written = unchanged + earlier.add(checker.chunks(earlier.digest_each(unread)), embed, report, workers)
     report_progress(progress, "bytes", found.size, found.size)
     report_progress(progress, "chunks", written.total)
     obsolete = ObsoleteChunks.find(earlier.not_given(checker.owners.given), coverage, checker)
@@ -212,11 +211,6 @@ def ingest(
         rejected=checker.rejected,
         reasons=checker.reasons,
     )
-
-
-def check_share(name: str, share: float) -> None:
-    """Check a share of files or rows."""
-    check_parameter(name, share, "a number in 0..1", 0 <= comparable(share) <= 1)
 
 
 def choose_embedder(index: BM25Index, embeddings: Embed | EmbeddingModel | None) -> Embed | None:

@@ -6,6 +6,8 @@ import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from rag_bm25.checks import check_parameter, comparable
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
@@ -18,6 +20,10 @@ MAX_DELETE = 0.2
 
 DELETE = ("rag-bm25", "delete")
 FEW_FILES = 5  # may always be pruned: one of three is an ordinary day
+
+
+def check_max_delete(share: float) -> None:
+    check_parameter("max_delete", share, "a number in 0..1", 0 <= comparable(share) <= 1)
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from rag_bm25.checks import check_parameter, comparable, find_bad_character
 from rag_bm25.errors import InputError
 from rag_bm25.ingestion.documents import Document
 from rag_bm25.ingestion.encodings import check_encoding, decode
+from rag_bm25.ingestion.files import real_path_of
 from rag_bm25.ingestion.formats import FORMATS
 from rag_bm25.ingestion.formats.extraction import DEFAULT_TIMEOUT, EXTRACTOR
 from rag_bm25.ingestion.jsonl import read_json_lines
@@ -226,15 +227,11 @@ def _read_leniently(file: SourceFile, split: Splitter, options: ReadOptions) -> 
         yield from read_file(file, split, options, reject=lambda _error: None)
 
 
-def _real_path(file: SourceFile) -> Path:
-    return file.real or real_path(file.path)
-
-
 # Documents
 
 
 def _document_pieces(file: SourceFile, split: Splitter, options: ReadOptions) -> Iterator[Piece]:
-    document = _read_document(file.path, _real_path(file), options)
+    document = _read_document(file.path, real_path_of(file), options)
     parts = split.split(document.text, document.headings)
     title = document.title[:MAX_STORED_TITLE] or PurePosixPath(file.source).stem
     for n, part in enumerate(parts):
@@ -272,7 +269,7 @@ def _read_text(file: BinaryIO, encoding: str | None) -> tuple[str, str]:
 
 
 def _row_pieces(file: SourceFile, split: Splitter, options: ReadOptions, reject: Reject) -> Iterator[Piece]:
-    with open_regular(file.path, _real_path(file)) as stream:
+    with open_regular(file.path, real_path_of(file)) as stream:
         for row in _read_rows(stream, file, options, reject):
             yield from _valid_pieces(row, file.source, split, options, reject)
 

@@ -23,9 +23,10 @@ from rag_bm25.documents.chunks import MAX_BATCH_CHUNKS
 from rag_bm25.errors import InputError
 from rag_bm25.filters import parse_filter
 from rag_bm25.index.writing.pipeline import WriteOptions
+from rag_bm25.ingestion.files import real_path_of
 from rag_bm25.ingestion.formats import FORMATS
 from rag_bm25.ingestion.obsolete import from_files, scan_sources, source_filters
-from rag_bm25.ingestion.opening import open_regular, real_path
+from rag_bm25.ingestion.opening import open_regular
 from rag_bm25.statistics.log.source_digests import GONE, SourceDigest, read_digests, write_digests
 from rag_bm25.store.rows import Scope
 
@@ -69,7 +70,7 @@ class StoredChunks:
 
 
 class _Contents(NamedTuple):
-    """A file as it was before the run."""
+    """A file as it was before it was read."""
 
     digest: str
     stamp: tuple[int, ...]  # changes with the file
@@ -89,11 +90,24 @@ class IngestedFiles:
         self._num_writes = _count_writes(index)  # before the run
         self._own_writes: set[str] = set()  # batches
         self._written = StoredChunks()
-        self._contents = {} if shape is None else dict(_read_contents(files, shape))
+        self._shape = shape
+        self._contents: dict[str, _Contents] = {}
+        self._digest_files(file for file in files if file.source in self._known.by_source)
         self._others: list[str] | None = None  # ids of stored chunks that may be obsolete; None if all of them may be
         self.num_chunks: dict[str, int] = {}  # of unchanged files, by source
         self._remembered = time.monotonic()
         self._find(index.stats(namespace=namespace).num_chunks)
+
+    def digest_each(self, files: Iterable[SourceFile]) -> Iterator[SourceFile]:
+        """Yield files to be read; a new one is digested just before, so that it comes from the disk once."""
+        for file in files:
+            if file.source not in self._contents:
+                self._digest_files([file])
+            yield file
+
+    def _digest_files(self, files: Iterable[SourceFile]) -> None:
+        if self._shape is not None:
+            self._contents.update(_read_contents(files, self._shape))
 
     def add(
         self,
@@ -115,9 +129,9 @@ class IngestedFiles:
     def _find(self, total: int) -> None:
         """Find the unchanged files, given the number of stored chunks."""
         same = {
-            source: self._known.by_source[source]
-            for source, contents in self._contents.items()
-            if source in self._known.by_source and self._known.by_source[source].contents == contents.digest
+            source: digest
+            for source, digest in self._known.by_source.items()
+            if source in self._contents and self._contents[source].digest == digest.contents
         }
         if self._state(same) in self._known.states:  # nothing at all has changed
             self.num_chunks, self._others = {source: digest.num_chunks for source, digest in same.items()}, []
@@ -161,6 +175,8 @@ class IngestedFiles:
         """Store digests in the middle of a long run, so that not all of it is lost if it is killed."""
         if time.monotonic() - self._remembered >= REMEMBER_SECONDS:
             self.remember(checker)
+            self._known = read_digests(self._index._store, self._namespace)
+            self._remembered = time.monotonic()
 
     def remember(self, checker: FileChecker) -> None:
         """Store the digests of the files that were read, if they and their chunks are still the same."""
@@ -174,8 +190,6 @@ class IngestedFiles:
             with index._live.writing():
                 batch = index._live.log.new_batch()
                 write_digests(index._store, self._namespace, self._known, changes, state, batch)
-            self._known = read_digests(index._store, self._namespace)
-        self._remembered = time.monotonic()
 
     def _new_digests(self, checker: FileChecker) -> Iterator[tuple[str, SourceDigest]]:
         for source in checker.num_chunks.keys() - checker.rejected.keys():
@@ -230,7 +244,7 @@ def _read_contents(files: Iterable[SourceFile], shape: str) -> Iterator[tuple[st
         if file.keeps_source:  # it is a temporary one
             continue
         digest = hashlib.blake2b(shape.encode(), digest_size=16)
-        with suppress(InputError, OSError), open_regular(file.path, file.real or real_path(file.path)) as stream:
+        with suppress(InputError, OSError), open_regular(file.path, real_path_of(file)) as stream:
             stamp = _stamp(os.fstat(stream.fileno()))
             while block := stream.read(BLOCK):
                 digest.update(block)
@@ -239,7 +253,7 @@ def _read_contents(files: Iterable[SourceFile], shape: str) -> Iterator[tuple[st
 
 def _stamp_of(file: SourceFile) -> tuple[int, ...] | None:
     with suppress(OSError):
-        return _stamp((file.real or real_path(file.path)).stat())
+        return _stamp(real_path_of(file).stat())
     return None
 
 

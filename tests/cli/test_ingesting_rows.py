@@ -57,6 +57,14 @@ def test_a_collection_that_has_lost_too_much_is_an_error(theirs: ForeignRows) ->
     assert run_json(*OPTIONS, "--prune", "--max-delete", "80%")["deleted"] == 7
 
 
+def test_the_command_that_deletes_all_rows_names_the_index(theirs: ForeignRows) -> None:
+    run_json(*OPTIONS, "--collection", "words")
+    theirs.stored = []
+    result = run(*OPTIONS, "--collection", "words", "--prune")
+    assert result.exit_code == 1
+    assert result.stderr.endswith(": rag-bm25 delete --collection words --source milvus://mine\n")
+
+
 def test_the_place_of_the_collection(theirs: ForeignRows, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MILVUS_FROM_TOKEN", "kim:pass")
     monkeypatch.setenv("MILVUS_TOKEN", "root:own")
@@ -76,6 +84,10 @@ def test_the_place_of_the_collection(theirs: ForeignRows, monkeypatch: pytest.Mo
         (["ingest"], "give files and folders, or --from-collection"),
         ([*OPTIONS, "docs", "--split-size", "9"], "are taken as they are, without PATH, --split-size"),
         ([*OPTIONS, "--no-gitignore"], "without --gitignore"),
+        (
+            [*OPTIONS, "--hidden", "--encoding", "big5", "--exclude", "a", "--include", "b"],
+            "without --include, --exclude, --encoding, --hidden",
+        ),
         ([*OPTIONS, "--watch"], "without --watch"),
         (["ingest", "docs", "--vector-field", "emb"], "for --from-collection: is missing"),
     ],

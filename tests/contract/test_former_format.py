@@ -129,6 +129,7 @@ class TestFile:
         done = run("reindex", "--to-collection", "docs_3", *place)
         assert done.exit_code == 0
         assert done.stderr.endswith(f"that this version does not have, or refuses, are left out: {LEFT_OUT[0]}\n")
+        assert "error" not in done.stderr
         assert "docs_3" in done.stdout
         assert "4 chunks" in done.stdout
         with BM25Index.open(uri, "docs_3") as index:

@@ -13,7 +13,7 @@ class Format:
     """A kind of documents that need a parser."""
 
     name: str
-    module: str  # of this package, with a function `extract`
+    module: str  # of this package, with a function `extract` of a file and options
     package: str = ""  # that the extra brings, as it is imported
     project: str = ""  # the same, as it is installed
 

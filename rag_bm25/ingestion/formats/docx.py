@@ -30,7 +30,7 @@ STYLES = "\n".join(
 )
 
 
-def extract(file: BinaryIO, _encoding: str | None, _hidden: bool = False) -> Document:
+def extract(file: BinaryIO, **_options: object) -> Document:
     """Extract the text of a file."""
     import mammoth
 

@@ -24,7 +24,7 @@ CONTAINER = "META-INF/container.xml"
 PAGES = frozenset({"application/xhtml+xml", "text/html"})
 
 
-def extract(file: BinaryIO, encoding: str | None, _hidden: bool = False) -> Document:
+def extract(file: BinaryIO, *, encoding: str | None, **_options: object) -> Document:
     """Extract the text of a file."""
     with open_archive(file) as archive:
         if "META-INF/encryption.xml" in archive.namelist() and not _only_fonts(archive):

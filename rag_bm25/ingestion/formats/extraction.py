@@ -40,9 +40,7 @@ class Extractor:
         self._process: subprocess.Popen[bytes] | None = None
         self._owner = 0  # process id: a fork must not share the pipes
 
-    def extract(
-        self, path: Path, real: Path, encoding: str | None, timeout: float, *, hidden: bool = False
-    ) -> Document:
+    def extract(self, path: Path, real: Path, encoding: str | None, timeout: float, *, hidden: bool) -> Document:
         """Extract the text of a file, or say why not."""
         with open_regular(path, real) as file:
             size = os.fstat(file.fileno()).st_size

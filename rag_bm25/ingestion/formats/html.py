@@ -41,7 +41,7 @@ _EXPONENT = re.compile(r"(?!(?:st|nd|rd|th|er|e|o|a)\b)[\w+\u2212-]", re.IGNOREC
 _CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([A-Za-z0-9_:-]{1,40})", re.IGNORECASE)
 
 
-def extract(file: BinaryIO, encoding: str | None, _hidden: bool = False) -> Document:
+def extract(file: BinaryIO, *, encoding: str | None, **_options: object) -> Document:
     """Extract the text of a file."""
     data = file.read()
     declared = _CHARSET.search(data[:4_096])
@@ -240,8 +240,8 @@ class _Parser(HTMLParser):
             self._write(data)
 
     def _write(self, data: str) -> None:
-        if self._linked is not None and (letters := _letters(data)):
-            self._linked = self._linked + letters if self._in_link else None
+        if self._linked is not None and any(map(str.isalpha, data)):  # which ends at the first letter
+            self._linked = self._linked + _letters(data) if self._in_link else None
         if self._pre:
             self._builder.write(data)
         else:

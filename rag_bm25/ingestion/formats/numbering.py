@@ -27,14 +27,17 @@ _SERIES = {
     "decimalEnclosedCircle": _CIRCLED,
     "decimalEnclosedCircleChinese": _CIRCLED,
 }
-_ROMAN = {1000: "m", 900: "cm", 500: "d", 400: "cd", 100: "c", 90: "xc", 50: "l", 40: "xl", 10: "x", 9: "ix", 5: "v"}
+_ROMAN = {
+    1000: "m", 900: "cm", 500: "d", 400: "cd", 100: "c", 90: "xc", 50: "l", 40: "xl", 10: "x", 9: "ix", 5: "v", 4: "iv",
+    1: "i",
+}  # fmt: skip
 _LEGAL = str.maketrans("零一二三四五六七八九十百千", "零壹贰叁肆伍陆柒捌玖拾佰仟")
 _HAN_DIGITS = str.maketrans("0123456789", "〇一二三四五六七八九")
 
 
 def _roman(number: int) -> str:
     spelt = ""
-    for value, letters in (_ROMAN | {4: "iv", 1: "i"}).items():
+    for value, letters in _ROMAN.items():
         spelt += letters * (number // value)
         number %= value
     return spelt
@@ -72,9 +75,8 @@ def write_numbers(archive: zipfile.ZipFile) -> BytesIO:
 
 
 def _numbered(text: bytes, parts: dict[str, bytes]) -> bytes:
-    document, *others = map(
-        ET.fromstring, (text, parts[NUMBERING], parts.get(STYLES, b"<styles/>"))
-    )  # expat bounds entities
+    given = (text, parts[NUMBERING], parts.get(STYLES, b"<styles/>"))
+    document, *others = map(ET.fromstring, given)  # expat bounds entities
     numbering = _Numbering(*others)
     namespace = document.tag.removesuffix("document")
     for paragraph in document.iter(f"{namespace}p"):

@@ -27,7 +27,7 @@ _FILE_NAME = re.compile(
 )
 
 
-def extract(file: BinaryIO, _encoding: str | None, _hidden: bool = False) -> Document:
+def extract(file: BinaryIO, **_options: object) -> Document:
     """Extract the text of a file."""
     import pypdfium2
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 HIDDEN = {"0", "false"}  # values of the attribute that shows a slide
 
 
-def extract(file: BinaryIO, _encoding: str | None, hidden: bool = False) -> Document:
+def extract(file: BinaryIO, *, hidden: bool, **_options: object) -> Document:
     """Extract the text of a file."""
     import pptx
 

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 MAX_MEMORY = 2 << 30  # bytes, beside what the process has when it starts
 
 
-def answer(path: str, real: str, encoding: str | None, hidden: bool = False) -> dict[str, Any]:
-    """Extract one file; each failure is an answer."""
+def answer(path: str, real: str, **options: Any) -> dict[str, Any]:
+    """Extract one file, whose format takes the options that it knows; each failure is an answer."""
     file = Path(path)
     form = FORMATS[file.suffix.lower()]
     if form.missing:
@@ -28,7 +28,7 @@ def answer(path: str, real: str, encoding: str | None, hidden: bool = False) -> 
     module = import_module(f"rag_bm25.ingestion.formats.{form.module}")
     try:
         with open_regular(file, Path(real)) as opened:
-            document: Document = module.extract(opened, encoding, hidden)
+            document: Document = module.extract(opened, **options)
     except InputError as error:
         return {"error": str(error)}
     except (MemoryError, RecursionError) as error:

@@ -22,7 +22,7 @@ _LITERAL = re.compile(r'\[\$([^\]-]*)[^\]]*\]|\[[^\]]*\]|[_*].|["\\]')  # in a f
 _NUMBER = re.compile(r"(?!.*E[+-])([^0#?/]*?)(#,##)?(0+)(?:\.(0+))?(%?)([^0#?/]*)")
 
 
-def extract(file: BinaryIO, _encoding: str | None, hidden: bool = False) -> Document:
+def extract(file: BinaryIO, *, hidden: bool, **_options: object) -> Document:
     """Extract the text of a file: the values of formulas as they were last computed."""
     import openpyxl
 
@@ -48,7 +48,7 @@ def _rows(sheet: Any, *, hidden: bool) -> Iterator[list[str]]:
     for number, row in enumerate(sheet.iter_rows(), 1):
         if number not in rows:
             cells = [_shown(cell) for column, cell in enumerate(row, 1) if column not in columns]
-            while cells and not cells[-1]:
+            while cells and not cells[-1].strip():
                 cells.pop()
             yield cells
 
@@ -71,7 +71,7 @@ def _shown(cell: Any) -> str:
     if isinstance(value, dt.datetime):
         return str(value).removesuffix(" 00:00:00")
     if isinstance(value, bool) or not isinstance(value, int | float):
-        return " ".join(str(value).split())
+        return str(value)
     text = _LITERAL.sub(lambda match: match[1] or "", cell.number_format.partition(";")[0])
     number = _NUMBER.fullmatch(text)
     if number is None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from rag_bm25.errors import FormatError
-from rag_bm25.statistics.log.keys import LogKey, make_rows, range_after
+from rag_bm25.statistics.log.keys import LogKey, make_rows
 from rag_bm25.statistics.log.packing import check_counts, check_texts, get_text, json_bytes, pack_in_pieces, unpack_json
 from rag_bm25.statistics.log.table import LogTable
 
@@ -88,6 +88,6 @@ def forget_digests(store: LogStore, namespace: str) -> None:
 
 
 def _keys(store: LogStore, namespace: str) -> list[str]:
-    keys = store.log_keys([range_after(KIND)])
+    keys = LogTable(store).list_all(KIND).keys
     rows = store.get_log(keys, packed=False) if keys else []
     return [row.key for row in rows if row.meta.get("namespace") == namespace]

@@ -35,11 +35,15 @@ class ExternalCollection:
         self._rows = Collection(self._handle, collection)
         self.name = self._handle.name
         try:
-            self._described = self._describe()
+            described = self._describe()
             self._make_readable()
         except BaseException:
             self.close()
             raise
+        self._fields = {field["name"]: field for field in described["fields"]}
+        self._types = {name: field["type"].name for name, field in self._fields.items()}
+        self.key = next(name for name, field in self._fields.items() if field.get("is_primary"))
+        self._dynamic = ["$meta"] if described.get("enable_dynamic_field") else []
 
     def close(self) -> None:
         self._handle.close()
@@ -72,11 +76,15 @@ class ExternalCollection:
         read, name = self._rows.engine.read, self._rows.name
         indexes = read("list_indexes", name, field_name=field)
         index = read("describe_index", name, indexes[0]) if indexes else {}
-        return int(self._described[field]["params"]["dim"]), index.get("metric_type", "")
+        return int(self._fields[field]["params"]["dim"]), index.get("metric_type", "")
 
     def count(self, filter: str = "") -> int:
         """Count rows: more than :meth:`texts` gives where an engine keeps several rows of one key."""
         return self._rows.count(self._clause(filter))
+
+    def _is_empty(self) -> bool:
+        """Tell before any vector is read: milvus-lite 2.5 fails on those of a collection that was never filled."""
+        return not self.count()
 
     def texts(self, text_field: str, filter: str = "") -> Iterator[list[str]]:
         """Stream the texts of :meth:`rows`; "" where a text is null."""
@@ -89,6 +97,8 @@ class ExternalCollection:
         A page has about 4 MiB, or one row. Rows that are added or deleted meanwhile may or may not be seen.
         """
         where = self._clause(filter)
+        if self._is_empty():
+            return
         output = list(dict.fromkeys([self.key, *output]))
         after, seen, size = "", set[Any](), FIRST_PAGE
         while True:
@@ -104,7 +114,7 @@ class ExternalCollection:
 
     def sample(self, text_field: str, vector_field: str, limit: int) -> list[tuple[Any, str, SparseVector]]:
         """Read the first rows, some 100 at most: key, text and sparse vector, unless one of them is missing."""
-        if not self.count():  # milvus-lite 2.5 fails on vectors of a collection that was never filled
+        if self._is_empty():
             return []
         output = [self.key, text_field, vector_field]
         rows = self._rows.query("", output, limit=limit, **IN_KEY_ORDER)
@@ -114,19 +124,16 @@ class ExternalCollection:
             if row.get(text_field) is not None and row.get(vector_field)
         ]
 
-    def _describe(self) -> dict[str, dict[str, Any]]:
-        """Return what the engine says of each field, and note the types, the key and where other fields are."""
+    def _describe(self) -> dict[str, Any]:
+        """Return what the engine says of the collection; refuse one of an index."""
         name = self._rows.name
         if not self._rows.exists():
             raise IndexNotFoundError(f"collection {name!r} not found at {self._rows.engine.place}")
         described = self._rows.describe()
-        fields = {field["name"]: field for field in described["fields"]}
-        self._types = {field: one["type"].name for field, one in fields.items()}
-        if any(self._types.keys() >= ours.keys() for ours in (CHUNK_FIELDS, LOG_FIELDS)):
+        fields = {field["name"] for field in described["fields"]}
+        if any(fields >= ours.keys() for ours in (CHUNK_FIELDS, LOG_FIELDS)):
             raise ParameterError(f"collection must be one that others fill, but {name!r} is of an index of rag_bm25")
-        self.key = next(field for field, one in fields.items() if one.get("is_primary"))
-        self._dynamic = ["$meta"] if described.get("enable_dynamic_field") else []
-        return fields
+        return described
 
     def _make_readable(self) -> None:
         """Load the collection if only this process sees that; on a server its owner must."""

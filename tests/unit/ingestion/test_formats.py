@@ -433,12 +433,12 @@ def test_a_parser_that_crashes_fails_the_file_alone(tmp_path: Path, monkeypatch:
 def test_each_failure_of_a_parser_is_an_answer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, reason: str
 ) -> None:
-    def fail(*_: object) -> None:
+    def fail(*_: object, **_options: object) -> None:
         raise error
 
     monkeypatch.setattr("rag_bm25.ingestion.formats.html.extract", fail)
     path = str(write(tmp_path / "a.html"))
-    assert answer(path, path, None) == {"error": reason}
+    assert answer(path, path, encoding=None) == {"error": reason}
 
 
 def test_a_text_that_is_too_long_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -100,8 +100,8 @@ def test_links_within_the_folder_and_those_that_are_named_are_read(
 def test_the_process_that_extracts_follows_no_link_either(tmp_path: Path) -> None:
     page = tmp_path / "a.html"
     page.symlink_to(write(tmp_path / "private" / "a.html", "secret"))
-    assert answer(str(page), str(page), None) == {"error": f"{page}: {REASON}"}
-    assert answer(str(page), os.path.realpath(page), None)["text"] == "secret"
+    assert answer(str(page), str(page), encoding=None) == {"error": f"{page}: {REASON}"}
+    assert answer(str(page), os.path.realpath(page), encoding=None)["text"] == "secret"
 
 
 def test_a_platform_that_opens_nothing_relative_to_a_folder_follows_no_links(

@@ -99,6 +99,20 @@ def test_a_file_that_was_there_before_is_read_again(docs: Path, index: BM25Index
     assert texts(index)["docs/b.txt#0"] == "other"
 
 
+def test_a_new_file_is_digested_just_before_it_is_read(
+    docs: Path, index: BM25Index, read: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = unchanged.open_regular
+
+    def note(path: Path, real: Path) -> object:
+        read.append(f"digest of {path.name}")
+        return plain(path, real)
+
+    monkeypatch.setattr(unchanged, "open_regular", note)
+    run(index, docs)
+    assert read == [name for file in ("a.txt", "b.txt", "empty.txt") for name in (f"digest of {file}", file)]
+
+
 def test_progress_ends_with_all_bytes_and_chunks(docs: Path, index: BM25Index) -> None:
     run(index, docs)
     write(docs / "b.txt", "changed")
