@@ -380,6 +380,7 @@ CASES: list[tuple[str, Call, type[Exception], str, list[Any]]] = [
     ("terms", lambda i, v: i.term_statistics([v]), InputError, r"terms\[0\] must be a str", NO_STR),
     ("terms", lambda i, v: i.term_statistics("a", filter=v), FilterError, "", [5, "a", {"a": []}]),
     ("terms", lambda i, v: i.term_statistics("a", v), InputError, "namespace must", [[], {}, 5, [5]]),
+    ("names", lambda i, v: i.frequent_names(namespace=v), InputError, "namespace must", [[], {}, 5, [5]]),
     ("terms", lambda i, v: i.terms(prefix=v), InputError, "prefix must be a str", NO_STR),
     ("terms", lambda i, v: i.terms(k=v), ParameterError, "k must be", [0, 1_000_001, "1", True, None]),
     ("explain", lambda i, v: i.explain(v, "1"), InputError, "a (part of a )?query must be a str", NO_STR),
