@@ -25,6 +25,7 @@ from rag_bm25.cli.settings import (
     IndexOptions,
     Storage,
     WordFiles,
+    as_usage,
     make_splitter,
     new_config,
     parse_storage,
@@ -115,6 +116,11 @@ def ingest(
     --chunk-size, --k1, --b, --idf, --field, --set, --user-words and --stop-words are settings of a new index, which
     keeps them; its chunk size is 500 by default. Files are cut into chunks of at most this length, or of --split-size.
 
+    With each folder, the index remembers the options that say which of its files are read, and how they are read and
+    cut: --include, --exclude, --gitignore, --encoding, --text-field, --title-field, --id-field, --id-prefix, --hidden,
+    --split-size and --chunk-overlap. Later runs need none of them. Another value takes the place of the remembered one;
+    '' or the default resets it. `rag-bm25 list sources` shows them.
+
     With --embedding, a new index has dense vectors beside the words, for hybrid searches; later runs need the same
     model. Only texts that are new or have changed are embedded.
 
@@ -138,7 +144,8 @@ def ingest(
     origin.check(paths, sources, {**of_files, "--split-size": split_size, "--chunk-overlap": chunk_overlap is not None})
     share = _parse_percent(max_delete)
     given, own_namespace = {**settings.given(), **words.given()}, opt.one_namespace(namespace)
-    reading, model = sources.reading(), None if origin.vector_field else load_model(embedding)
+    sources.reading()  # refuses wrong options
+    model = None if origin.vector_field else load_model(embedding)
     check = partial(make_splitter, chunk_overlap=chunk_overlap, split_size=split_size)
     made_in = parse_storage(storage)
     writing: dict[str, Any] = {
@@ -163,14 +170,13 @@ def ingest(
     def ingest_found(found: Found) -> bool:
         """Ingest files, and return whether all of them were valid; the index is open meanwhile only."""
         index = _open_or_create(place, given, model, check, made_in, create=bool(found.files))
-        with index, ingest_bar(progress, found.size) as update:
+        with index, ingest_bar(progress, found.size) as update, as_usage("--chunk-overlap"):
             start = time.perf_counter()
             report = ingestion.ingest(
                 index,
                 found,
                 chunk_overlap=chunk_overlap,
                 split_size=split_size,
-                options=reading,
                 progress=update,
                 **writing,
             )
@@ -183,14 +189,16 @@ def ingest(
         if not is_valid:
             raise typer.Exit(1)
         return
-    with find_with_stdin(paths, sources, root, name, stdin_name) as found:
+    roots = place.read_roots(own_namespace) if {*paths} - {STDIN} else []  # what writes to stdin may have the file open
+    find = partial(sources.find, root=root, name=name, roots=roots)
+    with find_with_stdin(paths, find, stdin_name) as found:
         known = take_snapshot(found)
         is_readable = _note_skipped(found)
         is_valid = is_readable and ((watch and not found.files) or ingest_found(found))
     if watch:
         print_note(f"watching {join_first(paths)}: Ctrl-C ends it")
         with stop_by_signals() as pause:
-            watching.watch(partial(sources.find, paths, root=root, name=name), known, ingest_found, pause)
+            watching.watch(partial(find, paths), known, ingest_found, pause)
     elif not is_valid:
         raise typer.Exit(1)
 
@@ -239,7 +247,7 @@ def _open_or_create(
     *,
     create: bool,
 ) -> BM25Index:
-    """Open the index, which must have the given settings, or create it with them; `check` refuses its config."""
+    """Open the index, which must have the given settings, or create it with them; `check` refuses a new config."""
     try:
         index = place.open(storage=storage)
     except IndexNotFoundError:
@@ -253,7 +261,6 @@ def _open_or_create(
         require_analyzer(index.config.analyzer)
         _require_same(index.config, with_settings(index.config, given))
         require_model(model, index.config)
-        check(index.config)
     except BaseException:
         index.close()
         raise

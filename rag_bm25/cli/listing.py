@@ -20,6 +20,8 @@ from rag_bm25.errors import ChunkNotFoundError, IndexNotFoundError, RagBM25Error
 from rag_bm25.hits.neighbors import order_in_source
 from rag_bm25.index.arguments import name_namespace
 from rag_bm25.index.index import BM25Index
+from rag_bm25.ingestion.source_options import as_flags
+from rag_bm25.ingestion.source_roots import read_source_roots
 
 MAX_LINES = 1_000
 
@@ -94,8 +96,13 @@ def _list_sources(index: BM25Index, conditions: Any, namespace: list[str] | None
         line = Text.assemble((f"{counts[space, source]:>{width},}", "cyan"), "  ", source or ("(no source)", "dim"))
         lines.append(line.append(f"  {name_namespace(space)}", "dim") if space else line)
     print_result(as_json, rows, *lines)
-    if not as_json:
-        print_note(f"{count(len(rows), 'source')}, {count(counts.total(), 'chunk')}")
+    if as_json:
+        return
+    print_note(f"{count(len(rows), 'source')}, {count(counts.total(), 'chunk')}")
+    for space in index.stats().namespaces if namespace is None else namespace:
+        for root in read_source_roots(index, namespace=space):
+            if root.options:
+                print_note(f"{root.name} is ingested with {as_flags(root.options)}")
 
 
 def _source_of(chunk: Chunk) -> str | None:

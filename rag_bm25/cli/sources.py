@@ -1,12 +1,12 @@
 """The options that say which files are read, and how."""
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -17,8 +17,10 @@ from rag_bm25.cli.console import print_note
 from rag_bm25.cli.rendering import count, join_first
 from rag_bm25.cli.settings import as_usage
 from rag_bm25.errors import ParameterError
-from rag_bm25.ingestion.files import SUFFIXES, Found, SourceFile, is_known, needs_package
+from rag_bm25.ingestion.files import NO_PATTERNS, SUFFIXES, Found, SourceFile, is_known, needs_package
 from rag_bm25.ingestion.source_names import check_root_name
+from rag_bm25.ingestion.source_options import merge, unflatten
+from rag_bm25.statistics.log.source_roots import SourceRoot
 
 STDIN = Path("-")
 STDIN_NAME = "stdin.txt"
@@ -34,56 +36,67 @@ class SourceOptions:
         list[str] | None,
         opt.option(
             "Read only files that match, as in a .gitignore; files of other kinds that match are read as text. "
-            "May be repeated.",
+            "May be repeated; '' for no pattern.",
             metavar="PATTERN",
         ),
     ] = None
     exclude: Annotated[
-        list[str] | None, opt.option("Leave out files and folders that match. May be repeated.", metavar="PATTERN")
+        list[str] | None,
+        opt.option("Leave out files and folders that match. May be repeated; '' for no pattern.", metavar="PATTERN"),
     ] = None
     gitignore: Annotated[
-        bool, opt.option("Leave out what .gitignore files exclude; by default yes.", "--gitignore/--no-gitignore")
-    ] = True
+        bool | None,
+        opt.option("Leave out what .gitignore files exclude; by default yes.", "--gitignore/--no-gitignore"),
+    ] = None
     encoding: Annotated[
         str | None,
         opt.option("Encoding of texts, such as gb18030, big5 or utf-16; by default UTF-8, or what is detected."),
     ] = None
     text_field: Annotated[
-        str, typer.Option(help="Name of the text in rows of JSON lines, CSV, Parquet and collections.")
-    ] = "text"
-    title_field: Annotated[str, typer.Option(help="Name of the title in rows.")] = "title"
+        str | None,
+        opt.option("Name of the text in rows of JSON lines, CSV, Parquet and collections; by default text."),
+    ] = None
+    title_field: Annotated[str | None, opt.option("Name of the title in rows; by default title.")] = None
     id_field: Annotated[
         str | None, opt.option("Name of the id in rows; by default _id or id, and the key of a collection.")
     ] = None
     id_prefix: Annotated[
-        str, opt.option("Text before the ids of rows; {source} in it is the name of their source.", metavar="TEXT")
-    ] = ""
+        str | None,
+        opt.option("Text before the ids of rows; {source} in it is the name of their source.", metavar="TEXT"),
+    ] = None
     file_timeout: Annotated[
         float, typer.Option(metavar="SECONDS", help="Seconds for extracting the text of one document.")
     ] = 120.0
     hidden: Annotated[
-        bool, opt.option("Read the hidden sheets, rows, columns and slides of Office files, too.", "--hidden")
-    ] = False
+        bool | None,
+        opt.option("Read the hidden sheets, rows, columns and slides of Office files, too.", "--hidden/--no-hidden"),
+    ] = None
 
     def reading(self) -> ingestion.ReadOptions:
-        """Return how files are read."""
+        """Return how files are read, but for what an index remembers."""
         with as_usage("--file-timeout"):
             check_parameter("file_timeout", self.file_timeout, "a finite number > 0", self.file_timeout > 0)
         with as_usage("--encoding"):
-            fields = ingestion.RowFields(self.text_field, self.title_field, self.id_field)
-            options = self.encoding, fields, self.file_timeout, self.id_prefix
-            return ingestion.ReadOptions(*options, hidden=self.hidden)
+            return unflatten(merge({}, self._given()))
 
-    def find(self, paths: Sequence[Path], *, root: Path | None = None, name: str | None = None) -> Found:
-        """Find the files."""
-        return ingestion.find_files(
-            paths,
-            root=root,
-            name=name,
-            include=self.include or (),
-            exclude=self.exclude or (),
-            gitignore=self.gitignore,
-        )
+    def find(
+        self,
+        paths: Sequence[Path],
+        *,
+        root: Path | None = None,
+        name: str | None = None,
+        roots: Sequence[SourceRoot] = (),
+    ) -> Found:
+        """Find the files as the options say that are given, or that the index remembers with the roots."""
+        given = self._given()
+        patterns = {option: given.get(option) for option in NO_PATTERNS}
+        name = name if paths else None  # what comes by standard input has its own
+        return replace(ingestion.find_files(paths, root=root, name=name, roots=roots, **patterns), options=given)
+
+    def _given(self) -> dict[str, Any]:
+        whole = {name: value for name, value in vars(self).items() if value not in (None, [])}
+        words = {name: [word for word in value if word] for name, value in whole.items() if isinstance(value, list)}
+        return {**whole, **words, "timeout": whole["file_timeout"]}
 
 
 OF_ROWS = ("text_field", "id_field", "id_prefix")
@@ -131,10 +144,10 @@ class OriginOptions:
         return ingestion.CollectionRows(
             uri,
             str(self.from_collection),
-            text_field=sources.text_field,
+            text_field=sources.text_field or "text",
             vector_field=self.vector_field,
             id_field=sources.id_field,
-            id_prefix=sources.id_prefix,
+            id_prefix=sources.id_prefix or "",
             name=name,
             token=token,
             tls=opt.get_tls(uri),
@@ -142,12 +155,10 @@ class OriginOptions:
 
 
 @contextmanager
-def find_with_stdin(
-    paths: Sequence[Path], options: SourceOptions, root: Path | None, name: str | None, stdin_name: str
-) -> Iterator[Found]:
+def find_with_stdin(paths: Sequence[Path], find: Callable[[Sequence[Path]], Found], stdin_name: str) -> Iterator[Found]:
     """Find the files, and read standard input into a temporary one where ``-`` is among the paths."""
     others = [path for path in paths if path != STDIN]
-    found = options.find(others, root=root, name=name) if others or len(paths) == 0 else Found()
+    found = find(others)
     if len(others) == len(paths):
         yield found
         return

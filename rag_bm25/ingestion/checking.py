@@ -14,18 +14,18 @@ from rag_bm25.documents.checks import check_chunk
 from rag_bm25.errors import InputError, MissingExtraError
 from rag_bm25.ingestion.files import os_error_message
 from rag_bm25.ingestion.owners import SPOOLED_BYTES, Placed
-from rag_bm25.ingestion.reading import DEFAULT_OPTIONS, Piece, ReadOptions, read_file
+from rag_bm25.ingestion.reading import Piece, read_file
 from rag_bm25.ingestion.rows import ROW_SUFFIXES, raise_error
 from rag_bm25.weighting.fields import DEFAULT_FIELDS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from rag_bm25.documents.chunks import NewChunk
     from rag_bm25.ingestion.files import SourceFile
     from rag_bm25.ingestion.owners import Owners
     from rag_bm25.ingestion.rows import Reject
-    from rag_bm25.ingestion.splitting import Splitter
+    from rag_bm25.ingestion.source_options import FileOptions
 
 HELD_CHUNKS = 1_000  # of a file, in memory; the others wait in a temporary file
 MAX_REASONS = 100  # of rejected rows
@@ -57,15 +57,12 @@ class RowChecker:
 class FileChecker(RowChecker):
     """Yield the chunks of valid files and rows, and collect sources and failures."""
 
-    def __init__(
-        self, split: Splitter, fields: Iterable[str], owners: Owners, options: ReadOptions = DEFAULT_OPTIONS
-    ) -> None:
+    def __init__(self, options_of: Callable[[str], FileOptions], fields: Iterable[str], owners: Owners) -> None:
         super().__init__(fields, owners)
         self.read: set[str] = set()  # sources
         self.num_chunks: dict[str, int] = {}  # of each valid file, before others' ids are refused
         self.encodings: dict[str, str] = {}  # source -> encoding, other than UTF-8
-        self._split = split
-        self._options = options
+        self._options_of = options_of  # a source
         self._ends: deque[int] = deque()  # end in bytes of each chunk that was read and not written yet
         self._written = self._furthest = 0
 
@@ -121,7 +118,8 @@ class FileChecker(RowChecker):
         reject = partial(self._reject_unread, file.source)
         refuse = reject if file.path.suffix.lower() in ROW_SUFFIXES else raise_error
         try:
-            for piece in read_file(file, self._split, self._options, reject=reject):
+            options = self._options_of(file.source)
+            for piece in read_file(file, options.split, options.reading, reject=reject):
                 chunk = self._check_piece(piece, file.source if piece.id in ids else None, refuse)
                 if chunk is not None:
                     ids.add(piece.id)

@@ -7,7 +7,8 @@ import os
 import stat
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 from rag_bm25.checks import check_path
 from rag_bm25.documents.checks import check_sequence
@@ -17,11 +18,14 @@ from rag_bm25.ingestion.markup import MARKUP
 from rag_bm25.ingestion.opening import real_path
 from rag_bm25.ingestion.patterns import Patterns, Selection
 from rag_bm25.ingestion.rows import ROW_SUFFIXES
-from rag_bm25.ingestion.source_names import absolute_path, check_root_name
+from rag_bm25.ingestion.source_names import SourceNames, absolute_path, check_root_name
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
+    from rag_bm25.statistics.log.source_roots import SourceRoot
+
+NO_PATTERNS: Mapping[str, Any] = MappingProxyType({"include": [], "exclude": [], "gitignore": True})
 SUFFIXES = (".txt", *MARKUP, *ROW_SUFFIXES, *FORMATS)
 
 
@@ -82,6 +86,8 @@ class Found:
         Lines of .gitignore files that are no patterns, and .gitignore files that cannot be read.
     whole : Found or None
         The search that this is a part of, if only some of its files are to be read.
+    options : dict
+        The options that were given for the sources, which :func:`ingest` remembers.
     """
 
     files: list[SourceFile] = field(default_factory=list)
@@ -94,6 +100,7 @@ class Found:
     name: str | None = None
     notes: list[str] = field(default_factory=list)
     whole: Found | None = None
+    options: dict[str, Any] = field(default_factory=dict)
 
     @property
     def size(self) -> int:
@@ -106,9 +113,10 @@ def find_files(
     *,
     root: str | Path | None = None,
     name: str | None = None,
-    include: Sequence[str] = (),
-    exclude: Sequence[str] = (),
-    gitignore: bool = True,
+    include: Sequence[str] | None = None,
+    exclude: Sequence[str] | None = None,
+    gitignore: bool | None = None,
+    roots: Sequence[SourceRoot] | None = None,
 ) -> Found:
     """Find the files to ingest; folders are searched recursively, hidden files are ignored.
 
@@ -122,13 +130,16 @@ def find_files(
     name : str, optional
         Prefix of the sources below `root`, or below the single path; by default the folder's name. It identifies a
         remembered folder that was moved.
-    include : sequence of str
+    include : sequence of str, optional
         Patterns as in a .gitignore, relative to each folder: only files that match one are found. Files of other kinds
         that match are read as plain text.
-    exclude : sequence of str
+    exclude : sequence of str, optional
         Patterns of files and folders to leave out.
-    gitignore : bool
+    gitignore : bool, optional
         Whether to leave out what the .gitignore files of the folders, and of the repository around them, exclude.
+    roots : sequence of SourceRoot, optional
+        What :func:`read_source_roots` returns: of these three options, those that are not given are as the index
+        remembers them. Without it, their defaults are no patterns and True, and the index will remember these.
 
     Returns
     -------
@@ -150,20 +161,25 @@ def find_files(
     folder = None if root is None else check_path("root", root)
     if name is not None and root is None and len(paths) != 1:
         raise ParameterError(f"name needs a single path, or a root that contains all paths, got {len(paths)} paths")
-    patterns = Patterns(include, exclude, gitignore=gitignore)
-    found = Found(root=folder, name=None if name is None else check_root_name(name), notes=patterns.notes)
-    finder = _Finder(found, patterns)
+    given = {"include": include, "exclude": exclude, "gitignore": gitignore}
+    own = {option: value for option, value in given.items() if value is not None}
+    options = {**NO_PATTERNS, **own} if roots is None else own
+    found = Found(root=folder, name=None if name is None else check_root_name(name), options=options)
+    finder = _Finder(found, roots or ())
     for path in checked:
         finder.take_path(path)
-    return finder.found
+    found.notes.extend(finder.notes())
+    return found
 
 
 class _Finder:
     """Collect files, each once."""
 
-    def __init__(self, found: Found, patterns: Patterns) -> None:
+    def __init__(self, found: Found, roots: Sequence[SourceRoot]) -> None:
         self.found = found
-        self._patterns = patterns
+        self._names = SourceNames(roots, lambda _name, _is_folder: False)
+        self._made: dict[str, Patterns] = {}
+        self._patterns_of({})  # refuses wrong ones
         self._taken: set[Path] = set()
 
     def take_path(self, path: Path) -> None:
@@ -175,6 +191,26 @@ class _Finder:
         else:
             path.stat()
             self._take_single(path, root)
+
+    def _select(self, path: Path, folder: Path) -> Selection:
+        """Return the selection for a path; its patterns are relative to the folder that they are remembered with."""
+        root = self._names.remembered(path, self.found.name)
+        if root is None:
+            return self._patterns_of({}).within(folder)
+        is_below = absolute_path(folder).is_relative_to(root.path) and root.options.keys() & {"include", "exclude"}
+        return self._patterns_of(root.options).within(Path(root.path) if is_below else folder)
+
+    def _patterns_of(self, options: Mapping[str, Any]) -> Patterns:
+        whole = {**NO_PATTERNS, **options, **self.found.options}
+        include, exclude, gitignore = (whole[name] for name in NO_PATTERNS)
+        key = repr((include, exclude, gitignore))
+        if key not in self._made:
+            self._made[key] = Patterns(include, exclude, gitignore=gitignore)
+        return self._made[key]
+
+    def notes(self) -> list[str]:
+        """Return the notes about .gitignore files, each once."""
+        return list(dict.fromkeys(note for patterns in self._made.values() for note in patterns.notes))
 
     def _root_of(self, path: Path) -> Path:
         """Return the folder that the source of a path is relative to."""
@@ -194,7 +230,7 @@ class _Finder:
             self.found.unreadable[Path(error.filename)] = os_error_message(error)
 
         within = folder.resolve()
-        selection = self._patterns.within(folder)
+        selection = self._select(folder, folder)
         for inner, folders, names in os.walk(folder, onerror=note):  # follows no links: they may form a cycle
             shown = sorted(name for name in folders if not name.startswith("."))
             folders[:] = [name for name in shown if not self._exclude(selection, Path(inner, name), is_folder=True)]
@@ -214,7 +250,7 @@ class _Finder:
 
     def _take_single(self, file: Path, root: Path) -> None:
         """Collect a file that was given by itself, also through a link."""
-        selection = self._patterns.within(file.parent)
+        selection = self._select(file, file.parent)
         if selection.excludes(file, is_folder=False):
             self.found.excluded.append(file)
         elif self._take_file(file, root, is_wanted=selection.names(file)):

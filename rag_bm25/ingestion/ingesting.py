@@ -16,11 +16,10 @@ from rag_bm25.ingestion.files import Found
 from rag_bm25.ingestion.obsolete import Coverage, ObsoleteChunks, has_sources
 from rag_bm25.ingestion.owners import Owners
 from rag_bm25.ingestion.pruning import MAX_DELETE, check_max_delete, choose_pruned, delete_command
-from rag_bm25.ingestion.reading import DEFAULT_OPTIONS, ReadOptions
 from rag_bm25.ingestion.source_names import SourceNames
+from rag_bm25.ingestion.source_options import FileOptions, SourceOptions, flatten
 from rag_bm25.ingestion.source_roots import read_source_roots, set_source_roots
-from rag_bm25.ingestion.splitting import splitter
-from rag_bm25.ingestion.unchanged import IngestedFiles, shape_of
+from rag_bm25.ingestion.unchanged import IngestedFiles
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from rag_bm25.events import Progress
     from rag_bm25.index.index import BM25Index
     from rag_bm25.ingestion.checking import RowChecker
+    from rag_bm25.ingestion.reading import ReadOptions
     from rag_bm25.store.embeddings import Embed, Vectors
 
 
@@ -97,7 +97,7 @@ def ingest(
     max_delete: float = MAX_DELETE,
     strict: bool = False,
     embeddings: Embed | EmbeddingModel | None = None,
-    options: ReadOptions = DEFAULT_OPTIONS,
+    options: ReadOptions | None = None,
     progress: Callable[[Progress], None] | None = None,
     workers: int = 0,
 ) -> IngestReport:
@@ -109,7 +109,12 @@ def ingest(
     the chunks of a large file wait in a temporary file until its end has been checked, and documents that need a parser
     are read by another process, which is bounded in time and memory.
 
-    The index remembers the given folders, and the files that were given by themselves. Whatever path leads to a file,
+    The index remembers the given folders, and the files that were given by themselves, with the options that shape
+    their chunks: `chunk_overlap`, `split_size`, `options` but for its timeout and reader, and the patterns of
+    :func:`find_files`. Later runs need none of them, and another one replaces it, with a note. A file has the options
+    of the folder that it is named by. Those that are given with a part of such a folder hold for this run alone.
+
+    Whatever path leads to a file,
     its source is the name of the deepest of these that contains it, and the path below: ``docs/guide.md``. Another
     folder of the same name gets a longer name, such as ``team/docs``.
 
@@ -120,7 +125,7 @@ def ingest(
     found : Found
         As returned by :func:`find_files`.
     chunk_overlap, split_size : int, optional
-        As for :func:`splitter`.
+        As for :func:`splitter`; by default as remembered.
     namespace : str
         Namespace of the chunks.
     prune : bool
@@ -134,8 +139,8 @@ def ingest(
     embeddings : callable of list of str to array_like of float, or LangChain Embeddings, optional
         Needed if the index has dense vectors, and only then. It gets the texts that are new or have changed, about
         1,000 at a time, as for :meth:`BM25Index.add`.
-    options : ReadOptions
-        Encoding, names of the fields of rows, and bounds.
+    options : ReadOptions, optional
+        Encoding, names of the fields of rows, and bounds; by default as remembered.
     progress : callable of Progress to None, optional
         Called after each batch with ``"bytes"`` read, and with ``"chunks"`` written, whose total is not known.
     workers : int
@@ -157,25 +162,31 @@ def ingest(
         raise InputError(f"found must be what find_files returns, got {type(found).__name__}")
     check_max_delete(max_delete)
     embed = choose_embedder(index, embeddings)
-    split = splitter(index.config, chunk_overlap, split_size)
     is_empty = not index.stats(namespace=namespace).num_chunks
     names = _name_sources(index, found, namespace, is_empty=is_empty)
     files = [file if file.keeps_source else replace(file, source=names.source_of(file.path)) for file in found.files]
+
+    lengths = {"split_size": split_size, "chunk_overlap": chunk_overlap}
+    given = {name: value for name, value in lengths.items() if value is not None}
+    sources = SourceOptions(index, names, {**found.options, **given, **flatten(options)})
+    for file in files:
+        sources.of(file.source)  # refuses wrong options
 
     def look_up(ids: Sequence[str]) -> Sequence[Chunk]:
         return [] if is_empty else index.get(ids, namespace=namespace)
 
     def make_checker() -> FileChecker:
-        return FileChecker(split, index.config.fields, Owners(look_up, names, files), options)
+        return FileChecker(sources.of, index.config.fields, Owners(look_up, names, files))
 
     coverage = Coverage.of(found, files, names)
-    earlier = IngestedFiles(index, coverage, files, namespace, shape_of(index, split, options))
+    earlier = IngestedFiles(index, coverage, files, namespace, lambda source: sources.of(source).shape)
     unread = [file for file in files if file.source not in earlier.num_chunks]
     unchanged = AddReport(unchanged=sum(earlier.num_chunks.values()))
     skipped = found.size - sum(file.size for file in unread)
     if strict:
         valid = make_checker()
         require_valid(valid.chunks(unread), valid, found.unreadable)
+    changes = sources.remember(found, namespace)
     checker = make_checker()
     checker.read.update(earlier.num_chunks)
 
@@ -203,9 +214,10 @@ def ingest(
         failed={names.source_of(path): reason for path, reason in found.unreadable.items()} | checker.failed | refused,
         notes=[
             *names.notes,
+            *changes,
             *checker.owners.notes(),
             *_gone_notes(index, names, namespace),
-            *_encoding_notes(checker.encodings, options.encoding),
+            *_encoding_notes(checker.encodings, sources.of),
             *_empty_notes(checker, earlier.num_chunks),
         ],
         rejected=checker.rejected,
@@ -256,12 +268,13 @@ def _gone_notes(index: BM25Index, names: SourceNames, namespace: str) -> list[st
     ]
 
 
-def _encoding_notes(encodings: Mapping[str, str], given: str | None) -> list[str]:
+def _encoding_notes(encodings: Mapping[str, str], options_of: Callable[[str], FileOptions]) -> list[str]:
     """Say what was read in which encoding, as it may have been guessed."""
     sources: dict[str, list[str]] = {}
     for source, encoding in encodings.items():
         sources.setdefault(encoding, []).append(source)
-    hint = "" if given else " (give --encoding if that is wrong)"
+    is_guessed = any(options_of(source).reading.encoding is None for source in encodings)
+    hint = " (give --encoding if that is wrong)" if is_guessed else ""
     return [f"read as {encoding.upper()}: {list_first(names)}{hint}" for encoding, names in sorted(sources.items())]
 
 

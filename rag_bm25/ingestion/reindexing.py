@@ -96,7 +96,7 @@ def _copy_roots(source: BM25Index | FormerIndex, target: BM25Index, namespace: s
     roots = [
         replace(root, version=known[root.name].version if root.name in known else "")
         for root in read_source_roots(source, namespace=namespace)
-        if root.name not in known or known[root.name].path != root.path
+        if root.name not in known or replace(known[root.name], version=root.version) != root
     ]
     if roots:
         set_source_roots(target, roots, namespace=namespace)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
@@ -74,7 +75,7 @@ class SourceNames:
         known = None if name is None else self._roots.get(name)
         if known is not None:
             _require_gone(known)
-            self._add(_make_root(known.name, path, known.version))
+            self._add(replace(_make_root(known.name, path, known.version), options=known.options))
             return
         if found is not None:
             known_as = found.root.name
@@ -135,8 +136,7 @@ class SourceNames:
 
     def _find_overlap(self, name: str) -> SourceRoot | None:
         """Find a root whose sources could have the same names as those of a new root."""
-        known = (self._roots.get(each) for each in (name, *_prefixes(name)))
-        return next((root for root in known if root is not None), self._above.get(name))
+        return self.root_named(name) or self._above.get(name)
 
     # Names
 
@@ -147,8 +147,17 @@ class SourceNames:
 
     def path_of(self, source: str) -> Path | None:
         """Return the path of a source, which may no longer exist."""
-        name = next((each for each in (source, *_prefixes(source)) if each in self._roots), None)
-        return None if name is None else Path(self._roots[name].path, source[len(name) + 1 :])
+        root = self.root_named(source)
+        return None if root is None else Path(root.path, source[len(root.name) + 1 :])
+
+    def remembered(self, path: Path, name: str | None) -> SourceRoot | None:
+        """Return the root that contains a path, or that a moved folder is given the name of."""
+        return self.root_of(path) or self._roots.get(name or "")
+
+    def root_named(self, source: str) -> SourceRoot | None:
+        """Return the root whose name a source begins with."""
+        known = (self._roots.get(each) for each in (source, *_prefixes(source)))
+        return next((root for root in known if root is not None), None)
 
     def has_file(self, source: str) -> bool:
         """Return whether the file of a source exists, or may exist where it cannot be looked for."""

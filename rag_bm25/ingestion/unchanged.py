@@ -80,7 +80,12 @@ class IngestedFiles:
     """The files of a run that have not changed since an earlier one, and the digests of the others for a later one."""
 
     def __init__(
-        self, index: BM25Index, coverage: Coverage, files: Sequence[SourceFile], namespace: str, shape: str | None
+        self,
+        index: BM25Index,
+        coverage: Coverage,
+        files: Sequence[SourceFile],
+        namespace: str,
+        shape_of: Callable[[str], str | None],  # of a source
     ) -> None:
         index._require_writable()
         index.refresh()
@@ -90,7 +95,7 @@ class IngestedFiles:
         self._num_writes = _count_writes(index)  # before the run
         self._own_writes: set[str] = set()  # batches
         self._written = StoredChunks()
-        self._shape = shape
+        self._shape_of = shape_of
         self._contents: dict[str, _Contents] = {}
         self._digest_files(file for file in files if file.source in self._known.by_source)
         self._others: list[str] | None = None  # ids of stored chunks that may be obsolete; None if all of them may be
@@ -106,8 +111,7 @@ class IngestedFiles:
             yield file
 
     def _digest_files(self, files: Iterable[SourceFile]) -> None:
-        if self._shape is not None:
-            self._contents.update(_read_contents(files, self._shape))
+        self._contents.update(_read_contents(files, self._shape_of))
 
     def add(
         self,
@@ -238,10 +242,12 @@ def _count_writes(index: BM25Index) -> int | None:
     return None if log.has_intents or log.problems else log.num_writes
 
 
-def _read_contents(files: Iterable[SourceFile], shape: str) -> Iterator[tuple[str, _Contents]]:
+def _read_contents(
+    files: Iterable[SourceFile], shape_of: Callable[[str], str | None]
+) -> Iterator[tuple[str, _Contents]]:
     """Yield the digests of files by their sources; a file that cannot be read has none."""
     for file in files:
-        if file.keeps_source:  # it is a temporary one
+        if file.keeps_source or (shape := shape_of(file.source)) is None:  # the former is a temporary one
             continue
         digest = hashlib.blake2b(shape.encode(), digest_size=16)
         with suppress(InputError, OSError), open_regular(file.path, real_path_of(file)) as stream:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rag_bm25.errors import FormatError, StoreError
 from rag_bm25.statistics.log.keys import complete_entries, keys_of, make_rows, parse_sound_keys
@@ -41,12 +41,15 @@ class SourceRoot:
         False for a file by itself.
     version : str
         The write that stored it; "" where it is not stored yet. Storing it with another path replaces this version.
+    options : dict
+        The options that it was ingested with, other than the defaults.
     """
 
     name: str
     path: str
     is_folder: bool = True
     version: str = ""
+    options: dict[str, Any] = field(default_factory=dict, hash=False)
 
 
 class _Claim(NamedTuple):
@@ -58,15 +61,17 @@ class _Claim(NamedTuple):
     is_folder: bool
     version: str
     replaces: str
+    options: dict[str, Any] = {}  # noqa: RUF012
 
     @property
     def root(self) -> SourceRoot:
-        return SourceRoot(self.name, self.path, self.is_folder, self.version)
+        return SourceRoot(self.name, self.path, self.is_folder, self.version, self.options)
 
     def is_sound(self) -> bool:
         """Return whether the values have the right types."""
         texts = (self.namespace, self.name, self.path, self.version, self.replaces)
-        return isinstance(self.is_folder, bool) and all(isinstance(text, str) for text in texts)
+        has_types = isinstance(self.is_folder, bool) and isinstance(self.options, dict)
+        return has_types and all(isinstance(text, str) for text in texts)
 
 
 class RootRow:
@@ -110,7 +115,7 @@ def remember_roots(
 ) -> list[SourceRoot]:
     """Store roots unless another process has claimed one of the names; return those in force afterwards."""
     batch = new_batch()
-    claims = [_Claim(namespace, root.name, root.path, root.is_folder, batch, root.version) for root in roots]
+    claims = [_claim(namespace, root, batch) for root in roots]
     _, known = _read(store)
     if _are_current(claims, known):
         rows = RootRow.encode(batch, claims)
@@ -121,6 +126,10 @@ def remember_roots(
         elif len(keys) > FOLD_ABOVE:
             _replace(store, keys, _in_force(stored), new_batch)
     return read_roots(store, namespace)
+
+
+def _claim(namespace: str, root: SourceRoot, batch: str) -> _Claim:
+    return _Claim(namespace, root.name, root.path, root.is_folder, batch, root.version, root.options)
 
 
 def forget_roots(store: LogStore, namespace: str, new_batch: Callable[[], str]) -> None:

@@ -1,0 +1,153 @@
+"""The options that shape the chunks of a source: as given, else as the index remembers them, else by default."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from rag_bm25.errors import StoreError
+from rag_bm25.index.arguments import list_first
+from rag_bm25.ingestion.files import NO_PATTERNS
+from rag_bm25.ingestion.reading import ReadOptions
+from rag_bm25.ingestion.rows import RowFields
+from rag_bm25.ingestion.source_roots import read_source_roots, set_source_roots
+from rag_bm25.ingestion.splitting import Splitter, splitter
+from rag_bm25.ingestion.unchanged import shape_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from rag_bm25.index.index import BM25Index
+    from rag_bm25.ingestion.files import Found
+    from rag_bm25.ingestion.source_names import SourceNames
+    from rag_bm25.statistics.log.source_roots import SourceRoot
+
+FIELD = "_field"
+DEFAULTS = {
+    "split_size": None,
+    "chunk_overlap": None,
+    **NO_PATTERNS,
+    "encoding": None,
+    **{f"{name}{FIELD}": value for name, value in asdict(RowFields()).items()},
+    "id_prefix": "",
+    "hidden": False,
+}
+"""The options that are remembered."""
+ATTEMPTS = 10
+
+
+class FileOptions(NamedTuple):
+    """How a file is cut and read."""
+
+    split: Splitter
+    reading: ReadOptions
+    shape: str | None  # as shape_of has it
+
+
+def flatten(options: ReadOptions | None) -> dict[str, Any]:
+    """Return reading options by the names that they are remembered under."""
+    own = {} if options is None else dict(vars(options))
+    fields = vars(own.pop("fields")) if own else {}
+    return own | {f"{name}{FIELD}": value for name, value in fields.items()}
+
+
+def unflatten(values: Mapping[str, Any]) -> ReadOptions:
+    """Return the reading options among others; those that are missing have their defaults."""
+    own = {name: values[name] for name in ("encoding", "timeout", "id_prefix", "hidden", "read") if name in values}
+    fields = {name.removesuffix(FIELD): value for name, value in values.items() if name.endswith(FIELD)}
+    return ReadOptions(fields=RowFields(**fields), **own)
+
+
+def merge(known: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Put the given options in the place of known ones; an empty value stands for the default."""
+    whole = {**known, **given}
+    return {name: value for name, value in whole.items() if value not in ("", [], None, DEFAULTS.get(name))}
+
+
+def _as_stored(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options as they come back from the index."""
+    stored: dict[str, Any] = json.loads(json.dumps(options, default=int))
+    return stored
+
+
+def as_flags(options: Mapping[str, Any]) -> str:
+    """Write options as the command line has them."""
+    return shlex.join(word for name in DEFAULTS if name in options for word in _flags_of(name, options[name]))
+
+
+def _flags_of(name: str, value: Any) -> Iterator[str]:
+    flag = name.replace("_", "-")
+    if isinstance(value, bool):
+        yield f"--{flag}" if value else f"--no-{flag}"
+        return
+    for each in value if isinstance(value, list) else [value]:
+        yield from (f"--{flag}", str(each))
+
+
+class SourceOptions:
+    """The options of the files of a run, by their sources."""
+
+    def __init__(self, index: BM25Index, names: SourceNames, given: Mapping[str, Any]) -> None:
+        self._index, self._names, self._given = index, names, given
+        self._made: dict[str, FileOptions] = {}
+
+    def of(self, source: str) -> FileOptions:
+        """Return how the file of a source is cut and read."""
+        root = self._names.root_named(source)
+        values = merge({} if root is None else root.options, self._given)
+        key = repr(sorted(values.items()))
+        if key not in self._made:
+            split = splitter(self._index.config, values.get("chunk_overlap"), values.get("split_size"))
+            reading = unflatten(values)
+            self._made[key] = FileOptions(split, reading, shape_of(self._index, split, reading))
+        return self._made[key]
+
+    def remember(self, found: Found, namespace: str) -> list[str]:
+        """Store the given options with the folders and files that were given; return notes about what has changed."""
+        given = _as_stored({name: self._given[name] for name in DEFAULTS if name in self._given})
+        if not given:
+            return []
+        inner = {name: value for name, value in given.items() if name not in NO_PATTERNS}
+        paths = (found.whole or found).given
+        own = {self._names.source_of(path) for path in paths}
+        within = {name for path in paths for name, _ in self._names.below(path)}
+        new = {root.name for root in self._names.new}
+        notes: list[str] = []
+        for _ in range(ATTEMPTS):  # another process may store a root at the same time
+            roots = [root for root in read_source_roots(self._index, namespace=namespace) if root.name in within]
+            # Patterns are relative to the folder that is given, and wrong for another one within it.
+            wanted = {root: merge(root.options, given if root.name in own else inner) for root in roots}
+            changed = {root: options for root, options in wanted.items() if options != root.options}
+            if not changed:
+                return notes + self._passing_notes(own, given)
+            notes = notes or _change_notes({root: options for root, options in changed.items() if root.name not in new})
+            replaced = [replace(root, options=options) for root, options in changed.items()]
+            set_source_roots(self._index, replaced, namespace=namespace)
+        msg = f"the options could not be stored: other processes stored others {ATTEMPTS} times meanwhile. Try again."
+        raise StoreError(msg)
+
+    def _passing_notes(self, own: Iterable[str], given: Mapping[str, Any]) -> list[str]:
+        """Name the paths whose options are those of the folder that they are in."""
+        parts: dict[str, list[str]] = {}
+        for source in sorted(own):
+            root = self._names.root_named(source)
+            if root is not None and source != root.name and merge(root.options, given) != root.options:
+                parts.setdefault(root.name, []).append(source)
+        return [
+            f"part of {root}: {list_first(sources)}. The options given hold for this run alone; give them with {root} "
+            "to have them remembered"
+            for root, sources in parts.items()
+        ]
+
+
+def _change_notes(changed: Mapping[SourceRoot, Mapping[str, Any]]) -> list[str]:
+    """Say which options have changed, and of which sources."""
+    sources: dict[str, list[str]] = {}
+    for root, options in changed.items():
+        differing = {name for name in DEFAULTS if options.get(name) != root.options.get(name)}
+        again = "" if differing <= NO_PATTERNS.keys() else "; the files are cut anew"
+        now, before = (as_flags(each) or "the defaults" for each in (options, root.options))
+        sources.setdefault(f"{now} from now on, not {before}{again}", []).append(root.name)
+    return [f"options of {list_first(names)}: {change}" for change, names in sources.items()]
