@@ -94,9 +94,9 @@ class SourceOptions:
         return replace(ingestion.find_files(paths, root=root, name=name, roots=roots, **patterns), options=given)
 
     def _given(self) -> dict[str, Any]:
-        whole = {name: value for name, value in vars(self).items() if value not in (None, [])}
-        words = {name: [word for word in value if word] for name, value in whole.items() if isinstance(value, list)}
-        return {**whole, **words, "timeout": whole["file_timeout"]}
+        given = {name: value for name, value in vars(self).items() if value not in (None, [])}
+        given |= {name: [word for word in value if word] for name, value in given.items() if isinstance(value, list)}
+        return {"timeout": given.pop("file_timeout"), **given}
 
 
 OF_ROWS = ("text_field", "id_field", "id_prefix")

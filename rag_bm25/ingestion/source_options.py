@@ -146,8 +146,9 @@ def _change_notes(changed: Mapping[SourceRoot, Mapping[str, Any]]) -> list[str]:
     """Say which options have changed, and of which sources."""
     sources: dict[str, list[str]] = {}
     for root, options in changed.items():
+        both = (options, root.options)
         differing = {name for name in DEFAULTS if options.get(name) != root.options.get(name)}
+        now, before = (as_flags({name: each[name] for name in differing & each.keys()}) or "default" for each in both)
         again = "" if differing <= NO_PATTERNS.keys() else "; the files are cut anew"
-        now, before = (as_flags(each) or "the defaults" for each in (options, root.options))
         sources.setdefault(f"{now} from now on, not {before}{again}", []).append(root.name)
     return [f"options of {list_first(names)}: {change}" for change, names in sources.items()]
