@@ -94,6 +94,7 @@ MUTANTS = [
     Mutant("ingestion/unchanged", "stored.digest(source) == digest.stored", "True"),
     Mutant("ingestion/unchanged", " or num_writes != self._expected_writes()", ""),
     Mutant("ingestion/unchanged", " and _stamp_of(self._files[source]) == contents.stamp", ""),
+    Mutant("ingestion/source_options", " if root.name in own else inner", ""),
     Mutant("ingestion/owners", "former if former in self.partly_read else self._owner(row)", "self._owner(row)"),
     Mutant("ingestion/owners", " or source.startswith(COLLECTION)", ""),
     Mutant("ingestion/collection_rows", "        self.ids.add(id_)\n", ""),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from contextlib import closing, suppress
+from contextlib import closing
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -16,14 +16,14 @@ from rag_bm25.analysis import Analyzer
 from rag_bm25.analysis.contract import contract_of
 from rag_bm25.cli.console import print_note
 from rag_bm25.cli.importing import ModelOption, as_function, one_line_errors
-from rag_bm25.errors import FormatError, IndexNotFoundError
+from rag_bm25.errors import IndexNotFoundError
 from rag_bm25.index.index import BM25Index
-from rag_bm25.statistics.log.source_roots import read_roots
+from rag_bm25.ingestion.source_roots import read_stored_roots
 
 if TYPE_CHECKING:
     from rag_bm25.analysis import TextAnalyzer
     from rag_bm25.index.config import IndexConfig
-    from rag_bm25.statistics.log.source_roots import SourceRoot
+    from rag_bm25.ingestion.source_roots import SourceRoot
     from rag_bm25.store.milvus.store import MilvusStore
     from rag_bm25.store.tls import TLS
 
@@ -186,14 +186,13 @@ class IndexAddress(StoreAddress):
         return load_analyzer(self.analyzer)
 
     def read_roots(self, namespace: str) -> list[SourceRoot]:
-        """Read the folders that the index remembers; one that is damaged is told of when it is opened."""
+        """Read the folders that the index remembers, if there is one."""
         from rag_bm25.store.milvus.address import is_missing_file
 
         if is_missing_file(self.uri):
             return []
-        with suppress(FormatError), closing(self.store(read_only=True)) as store:
-            return read_roots(store, namespace) if store.exists() else []
-        return []
+        with closing(self.store(read_only=True)) as store:
+            return read_stored_roots(store, namespace)
 
     def open(self, *, config: IndexConfig | None = None, **options: Any) -> BM25Index:
         """Open the index; with `config`, create it if there is none."""

@@ -20,7 +20,7 @@ from rag_bm25.errors import ParameterError
 from rag_bm25.ingestion.files import NO_PATTERNS, SUFFIXES, Found, SourceFile, is_known, needs_package
 from rag_bm25.ingestion.source_names import check_root_name
 from rag_bm25.ingestion.source_options import merge, unflatten
-from rag_bm25.statistics.log.source_roots import SourceRoot
+from rag_bm25.ingestion.source_roots import SourceRoot
 
 STDIN = Path("-")
 STDIN_NAME = "stdin.txt"

@@ -14,7 +14,7 @@ from rag_bm25.documents.checks import check_chunk
 from rag_bm25.errors import InputError, MissingExtraError
 from rag_bm25.ingestion.files import os_error_message
 from rag_bm25.ingestion.owners import SPOOLED_BYTES, Placed
-from rag_bm25.ingestion.reading import Piece, read_file
+from rag_bm25.ingestion.reading import FileOptions, Piece, read_file
 from rag_bm25.ingestion.rows import ROW_SUFFIXES, raise_error
 from rag_bm25.weighting.fields import DEFAULT_FIELDS
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from rag_bm25.ingestion.files import SourceFile
     from rag_bm25.ingestion.owners import Owners
     from rag_bm25.ingestion.rows import Reject
-    from rag_bm25.ingestion.source_options import FileOptions
 
 HELD_CHUNKS = 1_000  # of a file, in memory; the others wait in a temporary file
 MAX_REASONS = 100  # of rejected rows

@@ -17,7 +17,7 @@ from rag_bm25.ingestion.obsolete import Coverage, ObsoleteChunks, has_sources
 from rag_bm25.ingestion.owners import Owners
 from rag_bm25.ingestion.pruning import MAX_DELETE, check_max_delete, choose_pruned, delete_command
 from rag_bm25.ingestion.source_names import SourceNames
-from rag_bm25.ingestion.source_options import FileOptions, SourceOptions, flatten
+from rag_bm25.ingestion.source_options import SourceOptions, flatten
 from rag_bm25.ingestion.source_roots import read_source_roots, set_source_roots
 from rag_bm25.ingestion.unchanged import IngestedFiles
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from rag_bm25.events import Progress
     from rag_bm25.index.index import BM25Index
     from rag_bm25.ingestion.checking import RowChecker
-    from rag_bm25.ingestion.reading import ReadOptions
+    from rag_bm25.ingestion.reading import FileOptions, ReadOptions
     from rag_bm25.store.embeddings import Embed, Vectors
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import PurePosixPath
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rag_bm25.checks import check_parameter, comparable, find_bad_character
 from rag_bm25.errors import InputError
@@ -85,6 +85,14 @@ class ReadOptions:
 
 
 DEFAULT_OPTIONS = ReadOptions()
+
+
+class FileOptions(NamedTuple):
+    """How a file is cut and read."""
+
+    split: Splitter
+    reading: ReadOptions
+    shape: str | None  # all that shapes its chunks, None if that cannot be known
 
 
 @dataclass(frozen=True)

@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 import shlex
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from rag_bm25.errors import StoreError
 from rag_bm25.index.arguments import list_first
 from rag_bm25.ingestion.files import NO_PATTERNS
-from rag_bm25.ingestion.reading import ReadOptions
+from rag_bm25.ingestion.reading import FileOptions, ReadOptions
 from rag_bm25.ingestion.rows import RowFields
 from rag_bm25.ingestion.source_roots import read_source_roots, set_source_roots
-from rag_bm25.ingestion.splitting import Splitter, splitter
+from rag_bm25.ingestion.splitting import splitter
 from rag_bm25.ingestion.unchanged import shape_of
 
 if TYPE_CHECKING:
@@ -36,14 +36,6 @@ DEFAULTS = {
 }
 """The options that are remembered."""
 ATTEMPTS = 10
-
-
-class FileOptions(NamedTuple):
-    """How a file is cut and read."""
-
-    split: Splitter
-    reading: ReadOptions
-    shape: str | None  # as shape_of has it
 
 
 def flatten(options: ReadOptions | None) -> dict[str, Any]:

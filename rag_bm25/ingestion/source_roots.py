@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 from rag_bm25.documents.checks import check_namespace
 from rag_bm25.errors import FormatError, InputError, short_repr
 from rag_bm25.index.maintenance.former import FormerIndex
-from rag_bm25.statistics.log.source_roots import SourceRoot, read_roots, remember_roots
+from rag_bm25.statistics.log.source_roots import SourceRoot as SourceRoot  # noqa: PLC0414 - for the command line
+from rag_bm25.statistics.log.source_roots import read_roots, remember_roots
 
 if TYPE_CHECKING:
     from rag_bm25.index.index import BM25Index
+    from rag_bm25.store.protocol import Store
 
 # ruff: noqa: SLF001 - the rows are in the log of the index, and are written in turn with its own
 
@@ -34,6 +36,13 @@ def read_source_roots(index: BM25Index | FormerIndex, *, namespace: str = "") ->
     """
     with suppress(*[FormatError] if isinstance(index, FormerIndex) else []):
         return read_roots(index._store, check_namespace(namespace))
+    return []
+
+
+def read_stored_roots(store: Store, namespace: str) -> list[SourceRoot]:
+    """Return the roots in a store, which may have no index; what is damaged is told of when that is opened."""
+    with suppress(FormatError):
+        return read_roots(store, check_namespace(namespace)) if store.exists() else []
     return []
 
 
