@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rag_bm25.errors import StoreError
 from rag_bm25.index.arguments import list_first
@@ -18,12 +18,14 @@ from rag_bm25.ingestion.unchanged import shape_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
+    from pathlib import Path
 
     from rag_bm25.index.index import BM25Index
     from rag_bm25.ingestion.files import Found
     from rag_bm25.ingestion.source_names import SourceNames
     from rag_bm25.statistics.log.source_roots import SourceRoot
 
+_Changes: TypeAlias = "dict[SourceRoot, dict[str, Any]]"
 FIELD = "_field"
 DEFAULTS = {
     "split_size": None,
@@ -101,29 +103,42 @@ class SourceOptions:
         given = _as_stored({name: self._given[name] for name in DEFAULTS if name in self._given})
         if not given:
             return []
-        inner = {name: value for name, value in given.items() if name not in NO_PATTERNS}
         paths = (found.whole or found).given
-        own = {self._names.source_of(path) for path in paths}
-        within = {name for path in paths for name, _ in self._names.below(path)}
-        new = {root.name for root in self._names.new}
         notes: list[str] = []
         for _ in range(ATTEMPTS):  # another process may store a root at the same time
-            roots = [root for root in read_source_roots(self._index, namespace=namespace) if root.name in within]
-            # Patterns are relative to the folder that is given, and wrong for another one within it.
-            wanted = {root: merge(root.options, given if root.name in own else inner) for root in roots}
-            changed = {root: options for root, options in wanted.items() if options != root.options}
+            changed = self._find_changed(paths, given, namespace)
             if not changed:
-                return notes + self._passing_notes(own, given)
-            notes = notes or _change_notes({root: options for root, options in changed.items() if root.name not in new})
+                return notes + self._passing_notes(paths, given)
+            notes = notes or self._change_notes(changed)
             replaced = [replace(root, options=options) for root, options in changed.items()]
             set_source_roots(self._index, replaced, namespace=namespace)
         msg = f"the options could not be stored: other processes stored others {ATTEMPTS} times meanwhile. Try again."
         raise StoreError(msg)
 
-    def _passing_notes(self, own: Iterable[str], given: Mapping[str, Any]) -> list[str]:
+    def _find_changed(self, paths: Iterable[Path], given: Mapping[str, Any], namespace: str) -> _Changes:
+        """Return the new options of the roots within some paths; those whose options stay are left out."""
+        roots = read_source_roots(self._index, namespace=namespace)
+        own = {self._names.source_of(path) for path in paths}
+        within = {name for path in paths for name, _ in self._names.below(path)}
+        inner = {name: value for name, value in given.items() if name not in NO_PATTERNS}  # relative to the outer one
+        wanted = {
+            root: merge(root.options, given if root.name in own else inner) for root in roots if root.name in within
+        }
+        return {root: options for root, options in wanted.items() if options != root.options}
+
+    def _change_notes(self, changed: _Changes) -> list[str]:
+        """Say which options have changed, and of which sources; those of a new one are no change."""
+        new = {root.name for root in self._names.new}
+        sources: dict[str, list[str]] = {}
+        for root, options in changed.items():
+            if root.name not in new:
+                sources.setdefault(_describe_change(root.options, options), []).append(root.name)
+        return [f"options of {list_first(names)}: {change}" for change, names in sources.items()]
+
+    def _passing_notes(self, paths: Iterable[Path], given: Mapping[str, Any]) -> list[str]:
         """Name the paths whose options are those of the folder that they are in."""
         parts: dict[str, list[str]] = {}
-        for source in sorted(own):
+        for source in sorted(map(self._names.source_of, paths)):
             root = self._names.root_named(source)
             if root is not None and source != root.name and merge(root.options, given) != root.options:
                 parts.setdefault(root.name, []).append(source)
@@ -134,13 +149,8 @@ class SourceOptions:
         ]
 
 
-def _change_notes(changed: Mapping[SourceRoot, Mapping[str, Any]]) -> list[str]:
-    """Say which options have changed, and of which sources."""
-    sources: dict[str, list[str]] = {}
-    for root, options in changed.items():
-        both = (options, root.options)
-        differing = {name for name in DEFAULTS if options.get(name) != root.options.get(name)}
-        now, before = (as_flags({name: each[name] for name in differing & each.keys()}) or "default" for each in both)
-        again = "" if differing <= NO_PATTERNS.keys() else "; the files are cut anew"
-        sources.setdefault(f"{now} from now on, not {before}{again}", []).append(root.name)
-    return [f"options of {list_first(names)}: {change}" for change, names in sources.items()]
+def _describe_change(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    differing = [name for name in DEFAULTS if now.get(name) != before.get(name)]
+    new, old = (as_flags({name: each[name] for name in differing if name in each}) for each in (now, before))
+    again = "" if NO_PATTERNS.keys() >= {*differing} else "; the files are cut anew"
+    return f"{new or 'default'} from now on, not {old or 'default'}{again}"
