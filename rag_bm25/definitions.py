@@ -199,6 +199,9 @@ class Choice(Kind):
         return {"type": "null"} if self.values == (None,) else {"enum": list(self.values)}
 
 
+_PAIR = re.compile(r"([^=]*[^=<>!])=(?!=)(.*)", re.DOTALL)  # NAME=VALUE, and no comparison
+
+
 @dataclass(frozen=True)
 class Object(Kind):
     """A mapping of names to JSON values."""
@@ -212,8 +215,13 @@ class Object(Kind):
     def parse(self, text: str) -> Any:
         if text.startswith("{"):
             return parse_object(text)
-        pairs = [word.partition("=") for word in text.split(",")]
-        return {name: parse_plain(value) for name, _, value in pairs} if all(sign for _, sign, _ in pairs) else text
+        pairs = [_PAIR.fullmatch(word) for word in text.split(",")]
+        return {pair[1]: parse_plain(pair[2]) for pair in pairs if pair} if all(pairs) else text
+
+    def read(self, name: str, plain: Any) -> Any:
+        if isinstance(plain, str):
+            raise parameter_error(name, f"{self.rule}, as {self.form} or as JSON", plain)
+        return super().read(name, plain)
 
     def schema(self) -> dict[str, Any]:
         return {"type": "object"}

@@ -14,11 +14,12 @@ from rag_bm25.cli.settings import as_usage
 from rag_bm25.documents.chunks import Hit
 from rag_bm25.errors import ConfigMismatchError, InputError
 from rag_bm25.hits.highlights import Highlighting
-from rag_bm25.hits.options import SearchOptions, check_dense_options
+from rag_bm25.hits.options import Effect, SearchOptions, check_dense_options, options_that
 from rag_bm25.index.config import IndexConfig
 from rag_bm25.index.index import BM25Index
 from rag_bm25.index.searching.hybrid import FusionOptions
 from rag_bm25.ingestion import CollectionRows
+from rag_bm25.query.explanation import Explanation
 from rag_bm25.query.query import Query
 
 FORM = "MODULE:FACTORY"
@@ -119,21 +120,34 @@ class DenseSearch:
             _refuse_words(query, options)
         return None if self.mode == "sparse" else load_model(self.embedding)
 
-    def search(
-        self, index: BM25Index, model: Model | None, text: str, query: Query, asked: dict[str, Any]
-    ) -> Sequence[Hit]:
-        """Search by words, and with a model by dense vectors, too."""
+    def embed(self, index: BM25Index, model: Model | None, text: str) -> Any:
+        """Return the vector of a query; None without a model."""
         if model is None:
-            return index.search(query, **asked)
+            return None
         dim = index.config.dense_dim
         if dim is None:
             model.require_fit(index.config)
         vector = model.embed_query(text)
         if isinstance(vector, Sequence) and len(vector) != dim:
             model.require_fit(index.config)
+        return vector
+
+    def search(self, index: BM25Index, vector: Any, query: Query, asked: dict[str, Any]) -> Sequence[Hit]:
+        """Search by words, and with a vector by dense vectors, too."""
+        if vector is None:
+            return index.search(query, **asked)
         if self.mode == "dense":
             return index.search_dense(vector, **asked)
         return index.search_hybrid(query, vector, arm_scores=True, **asked)
+
+    def explain(self, index: BM25Index, vector: Any, query: Query, hit: Hit, asked: dict[str, Any]) -> Explanation:
+        """Explain the score of a hit; of a dense search, that of its words."""
+        if vector is None:
+            return index.explain(query, hit.id, chunk_namespace=hit.namespace, **asked)
+        if self.mode == "dense":  # which chose the hits
+            of_words = {name: value for name, value in asked.items() if name not in options_that(Effect.PLACES)}
+            return index.explain(query, hit.id, chunk_namespace=hit.namespace, **of_words)
+        return index.explain_hybrid(query, vector, hit.id, chunk_namespace=hit.namespace, **asked)
 
     def highlighting(self, width: int) -> Highlighting | bool:
         """Return the highlighting for hits on a terminal; a dense search has no words to mark."""

@@ -162,7 +162,7 @@ def _search(
     asked = {**given, **({} if dense.mode == "dense" and model else weighting)}
     if model is None:
         return index.search_batch(texts, k, **asked)
-    return [dense.search(index, model, text, Query(text), {"k": k, **asked}) for text in texts]
+    return [dense.search(index, dense.embed(index, model, text), Query(text), {"k": k, **asked}) for text in texts]
 
 
 def _note_losses(dataset: BeirDataset, run: Run) -> None:

@@ -17,7 +17,7 @@ from rag_bm25.cli.passages import render_chunk, render_chunk_line
 from rag_bm25.cli.rendering import count, join_first, natural_key
 from rag_bm25.documents.chunks import Chunk
 from rag_bm25.errors import ChunkNotFoundError, IndexNotFoundError, RagBM25Error
-from rag_bm25.hits.neighbors import order_in_source
+from rag_bm25.hits.neighbors import order_in_source, source_of
 from rag_bm25.index.arguments import name_namespace
 from rag_bm25.index.index import BM25Index
 from rag_bm25.ingestion.source_options import as_flags
@@ -87,7 +87,7 @@ def _describe_index(place: opt.IndexAddress, name: str) -> dict[str, Any]:
 
 def _list_sources(index: BM25Index, conditions: Any, namespace: list[str] | None, as_json: bool) -> None:
     chunks = index.chunks(filter=conditions, namespace=namespace)
-    counts = Counter((chunk.namespace, _source_of(chunk)) for chunk in chunks)
+    counts = Counter((chunk.namespace, source_of(chunk)) for chunk in chunks)
     found = sorted(counts, key=lambda key: (key[0], natural_key(key[1] or "")))
     rows = [{"source": source, "namespace": space, "chunks": counts[space, source]} for space, source in found]
     width = max((len(f"{number:,}") for number in counts.values()), default=0)
@@ -103,11 +103,6 @@ def _list_sources(index: BM25Index, conditions: Any, namespace: list[str] | None
         for root in read_source_roots(index, namespace=space):
             if root.options:
                 print_note(f"{root.name} is ingested with {as_flags(root.options)}")
-
-
-def _source_of(chunk: Chunk) -> str | None:
-    source = chunk.metadata.get("source")
-    return None if source is None else str(source)
 
 
 def _list_chunks(
@@ -136,7 +131,7 @@ def _chunks_of(index: BM25Index, conditions: Any, source: str | None, namespace:
     of_source = None if source is None else {"source": source}
     if isinstance(conditions, str):  # a Milvus expression, which no dict can hold
         chunks = index.chunks(filter=conditions, namespace=namespace)
-        return (chunk for chunk in chunks if source is None or _source_of(chunk) == source)
+        return (chunk for chunk in chunks if source is None or source_of(chunk) == source)
     both = [each for each in (of_source, conditions) if each]
     return index.chunks(filter={"$and": both} if both else None, namespace=namespace)
 

@@ -17,10 +17,11 @@ from rag_bm25.cli.rendering import INDENT, render_hit
 from rag_bm25.cli.reranking import use_index
 from rag_bm25.documents.chunks import Hit
 from rag_bm25.hits.highlights import MAX_FRAGMENTS, Highlighting
-from rag_bm25.hits.options import Effect, SearchOptions, options_that
+from rag_bm25.hits.options import SearchOptions
 from rag_bm25.index.arguments import list_first
 from rag_bm25.index.index import MAX_LISTED_TERMS, BM25Index
 from rag_bm25.index.searching.hybrid import FusionOptions
+from rag_bm25.query.explanation import Explanation
 from rag_bm25.query.query import Query
 from rag_bm25.query.scores import ScoreExplanation
 from rag_bm25.store.rows import MAX_K
@@ -42,7 +43,7 @@ def search(
     """Show the chunks with the highest BM25 scores.
 
     With --embedding, an index that was made with the same model is searched by words and by dense vectors, and both
-    rankings become one. --explain explains the BM25 score.
+    rankings become one. --explain explains the BM25 score, and that of both rankings with what each gives.
     """
     text = " ".join(words)
     query, asked = question.query(text), {"k": k, **question.scope(), **options}
@@ -50,11 +51,9 @@ def search(
     with place.open_existing(read_only=True) as index:
         use_index(options, index)
         shown = {} if as_json else {"highlight": dense.highlighting(open_console().width)}
-        hits = dense.search(index, model, text, query, {**asked, **fusion, **shown})
-        scored = (
-            asked if model is None else {**asked, **dict.fromkeys(options_that(Effect.PLACES))}
-        )  # other places in one search of two
-        trees = [index.explain(query, hit.id, chunk_namespace=hit.namespace, **scored) for hit in hits if explain]
+        vector = dense.embed(index, model, text)
+        hits = dense.search(index, vector, query, {**asked, **fusion, **shown})
+        trees = [dense.explain(index, vector, query, hit, {**asked, **fusion}) for hit in hits if explain]
         diagnosis = None if hits or as_json else index.diagnose(query, **asked)
         if as_json:
             extra = [{"explanation": tree.to_dict()} for tree in trees] or [{} for _ in hits]
@@ -109,7 +108,7 @@ def note_missing_keys(hits: Sequence[Hit], options: SearchOptions) -> None:
 
 def print_hits(
     hits: Sequence[Hit],
-    trees: Sequence[ScoreExplanation] = (),
+    trees: Sequence[Explanation] = (),
     marks: Sequence[Sequence[tuple[int, int]]] = (),
 ) -> None:
     """Print hits with their explanations, and their contexts with marks."""
@@ -117,7 +116,9 @@ def print_hits(
     for at, hit in enumerate(hits):
         console.print(render_hit(at + 1, hit, console.width, marks[at] if marks else ()))
         if trees:
-            console.print(Text(indent(trees[at].table(console.width - INDENT), " " * INDENT)))
+            tree, width = trees[at], console.width - INDENT
+            shown = tree.table(width) if isinstance(tree, ScoreExplanation) else tree.tree
+            console.print(Text(indent(shown, " " * INDENT)))
 
 
 def explain(

@@ -40,15 +40,20 @@ class DocumentPosition:
     def of(cls, chunk: Chunk) -> DocumentPosition:
         """Read the position of a chunk."""
         number, start = _count(chunk.metadata.get(NUMBER)), _count(chunk.metadata.get(START))
-        source = chunk.metadata.get(SOURCE)
         stem = chunk.id.removesuffix(f"#{number}")
         known = number is not None and stem != chunk.id
-        return cls(stem if known else None, source if isinstance(source, str) else None, number, start)
+        return cls(stem if known else None, source_of(chunk), number, start)
 
     @property
     def order(self) -> int | None:
         """Position among the chunks of the source."""
         return self.start if self.number is None else self.number
+
+
+def source_of(chunk: Chunk) -> str | None:
+    """Return the source of a chunk; one that is no text is none."""
+    source = chunk.metadata.get(SOURCE)
+    return source if isinstance(source, str) else None
 
 
 def order_in_source(chunk: Chunk) -> float:

@@ -119,8 +119,8 @@ class MilvusBM25Retriever(IndexOwner, BaseRetriever):
 
     def __init__(self, **given: Any) -> None:
         options = {name: given.pop(name) for name in given.keys() - type(self).model_fields.keys()}
-        if options:
-            given["search_kwargs"] = {**given.get("search_kwargs", {}), **options}
+        if isinstance(own := given.get("search_kwargs", {}), Mapping) and options:
+            given["search_kwargs"] = {**own, **options}
         super().__init__(**given)
 
     @field_validator("search_kwargs")

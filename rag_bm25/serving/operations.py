@@ -12,7 +12,7 @@ import numpy as np
 
 from rag_bm25.errors import ChunkNotFoundError, InputError, MissingExtraError
 from rag_bm25.events import Progress
-from rag_bm25.hits.neighbors import SOURCE, order_in_source
+from rag_bm25.hits.neighbors import order_in_source, source_of
 from rag_bm25.index.arguments import list_first, name_namespace
 from rag_bm25.ingestion.ingesting import ingest
 from rag_bm25.serving import requests
@@ -168,8 +168,7 @@ class Operations:
     def _count_sources(self, namespace: str, most: int | None = None) -> dict[str, int]:
         """Return the number of chunks of each source, of so many chunks."""
         chunks = islice(self._index.chunks(namespace=namespace), most)
-        sources = (chunk.metadata.get(SOURCE) for chunk in chunks)
-        return Counter(sorted(source for source in sources if isinstance(source, str)))
+        return Counter(sorted(source for source in map(source_of, chunks) if source is not None))
 
     def chunks(self, asked: requests.ReadChunks) -> dict[str, Any]:
         """Return the chunks of a source, in the order of the document."""

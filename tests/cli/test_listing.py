@@ -64,6 +64,12 @@ def test_sources_with_their_chunks(docs: Path) -> None:
     assert [row["source"] for row in some] == ["docs/law.txt", "docs/long.txt"]
 
 
+def test_a_source_that_is_no_text_is_none(databases: Databases) -> None:
+    with BM25Index.from_store(databases.store("./rag_bm25.db", "docs"), config=IndexConfig(500)) as index:
+        index.add(["fig"], metadatas=[{"source": 5}])
+    assert [row["source"] for row in run_json("list", "sources")] == [None]
+
+
 def test_chunks_of_a_source_in_their_order(docs: Path) -> None:
     (docs / "long.txt").write_text("\n\n".join(f"part {n} " + "sparse rows " * 40 for n in range(12)))
     run("ingest", docs)

@@ -182,6 +182,7 @@ def test_likewise_on_both_arms(filled: BM25Index, name: str) -> None:
         ({"candidates": 0}, r"candidates must be an int in 1\.\.16384, got 0"),
         ({"search_kwargs": {"k": 3}}, "k is a parameter of its own, not an option in search_kwargs"),
         ({"search_kwargs": [3]}, "valid dictionary"),
+        ({"search_kwargs": None, "candidates": 3}, "valid dictionary"),
         ({"score_threshold": float("nan")}, "finite number"),
     ],
     ids=str,

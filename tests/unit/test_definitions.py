@@ -103,6 +103,9 @@ WORDS: list[tuple[str, str, Any]] = [  # option, word of a shell, value
 ]
 
 
+MAPPING = "must be a mapping of str to JSON values, as NAME=VALUE,... or as JSON"
+
+
 @pytest.mark.parametrize(("name", "word", "value"), WORDS, ids=[f"{name} {word}" for name, word, _ in WORDS])
 def test_a_shell_and_json_write_the_same_value(name: str, word: str, value: Any) -> None:
     kind = item_of(name)
@@ -127,7 +130,9 @@ def test_a_shell_and_json_write_the_same_value(name: str, word: str, value: Any)
         ("weighting", "k3=much", "weighting.k3 must be a number in [0, 1,000,000] or None, got 'much'"),
         ("candidates", "many", "candidates must be an int in 1..16384, got 'many'"),
         ("statistics", "al", "statistics must be one of namespace, all or a mapping of str to JSON values, got 'al'"),
-        ("search_params", "rescore", "search_params must be a mapping of str to JSON values, got 'rescore'"),
+        ("search_params", "rescore", f"search_params {MAPPING}, got 'rescore'"),
+        ("search_params", "nprobe>=3", f"search_params {MAPPING}, got 'nprobe>=3'"),
+        ("search_params", "nprobe==3", f"search_params {MAPPING}, got 'nprobe==3'"),
         ("context", "page", "context must be one of neighbors, document, got 'page'"),
     ],
 )

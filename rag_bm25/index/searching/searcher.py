@@ -384,7 +384,7 @@ def has_enough(k: int, _: WeightedQuery, found: Candidates) -> bool:
 
 def not_in_vectors() -> set[str]:
     """Return the names of the options that no vector can hold; the search parameters matter to feedback."""
-    return {*options_that(~Effect.WEIGHS)} - {*options_that(Effect.WEIGHS), "search_params"}
+    return {*options_that(~Effect.WEIGHS), "candidates"} - {*options_that(Effect.WEIGHS), "search_params"}
 
 
 def is_rescored(options: SearchOptions) -> bool:

@@ -137,12 +137,11 @@ def test_min_should_match_asks_for_more_until_k_are_found(index: BM25Index, stor
     assert store.calls == ["search"] * 3, "12 rows, 24, and 48, which are all"
 
 
-def test_min_should_match_is_no_part_of_a_vector(filled: BM25Index) -> None:
+@pytest.mark.parametrize("name", ["min_should_match", "candidates"])
+def test_what_concerns_hits_is_no_part_of_a_vector(filled: BM25Index, name: str) -> None:
     with pytest.raises(ParameterError) as caught:
-        filled.encode_queries(["apple"], min_should_match=1)
-    assert str(caught.value) == (
-        "min_should_match is not supported here: a vector cannot express it. Use a search, or explain"
-    )
+        filled.encode_queries(["apple"], **{name: 1})  # type: ignore[arg-type]
+    assert str(caught.value) == f"{name} is not supported here: a vector cannot express it. Use a search, or explain"
 
 
 def test_explain_says_what_min_should_match_leaves_out(filled: BM25Index) -> None:
