@@ -30,7 +30,7 @@ HitCount: TypeAlias = Annotated[int, typer.Option("-k", "--top-k", min=1, max=MA
 
 def search(
     words: Annotated[list[str], opt.argument("QUERY...", "Words or a question.")],
-    place: opt.IndexAddress,
+    place: opt.SearchedIndexes,
     question: Question,
     options: SearchOptions,
     dense: DenseSearch,
@@ -47,14 +47,18 @@ def search(
     text = " ".join(words)
     query, asked = question.query(text), {"k": k, **question.scope(), **options}
     model = dense.load(query, options, fusion)
-    with place.open_existing(read_only=True) as index:
+    with place.open_existing() as index:
         use_index(options, index)
         shown = {} if as_json else {"highlight": dense.highlighting(open_console().width)}
         hits = dense.search(index, model, text, query, {**asked, **fusion, **shown})
         scored = (
             asked if model is None else {**asked, **dict.fromkeys(options_that(Effect.PLACES))}
         )  # other places in one search of two
-        trees = [index.explain(query, hit.id, chunk_namespace=hit.namespace, **scored) for hit in hits if explain]
+        trees = [
+            index.explain(query, hit.id, chunk_namespace=hit.namespace, part=hit.part, **scored)
+            for hit in hits
+            if explain
+        ]
         diagnosis = None if hits or as_json else index.diagnose(query, **asked)
         if as_json:
             extra = [{"explanation": tree.to_dict()} for tree in trees] or [{} for _ in hits]
@@ -69,7 +73,7 @@ def search(
 
 def why(
     query: Annotated[str, opt.argument("QUERY", "Words or a question.")],
-    place: opt.IndexAddress,
+    place: opt.SearchedIndexes,
     question: Question,
     options: SearchOptions,
     id: Annotated[str | None, typer.Argument(metavar="ID", help="Id of a chunk that was expected.")] = None,
@@ -79,7 +83,7 @@ def why(
 ) -> None:
     """Show why a search finds nothing or, with an id, why a chunk is not among its hits."""
     asked, scope = question.query(query), question.scope()
-    with place.open_existing(read_only=True) as index:
+    with place.open_existing() as index:
         use_index(options, index)
         diagnosis = index.diagnose(asked, id, k, chunk_namespace=chunk_namespace, **scope, **options)
     print_result(as_json, diagnosis.to_dict(), Text(str(diagnosis)))
@@ -122,7 +126,7 @@ def print_hits(
 
 def explain(
     words: Annotated[list[str], opt.argument("QUERY... ID", "Words or a question, and then the id of a chunk.")],
-    place: opt.IndexAddress,
+    place: opt.SearchedIndexes,
     question: Question,
     options: SearchOptions,
     chunk_namespace: opt.ChunkNamespace = None,
@@ -138,7 +142,7 @@ def explain(
     if not of_query:
         raise typer.BadParameter("must be a query, and then the id of a chunk", param_hint="'QUERY... ID'")
     query, scope = question.query(" ".join(of_query)), question.scope()
-    with place.open_existing(read_only=True) as index:
+    with place.open_existing() as index:
         use_index(options, index)
         explained = index.explain(query, chunk, chunk_namespace=chunk_namespace, k=k, **scope, **options)
     shown = explained.tree if tree else explained.table(open_console().width)
@@ -146,7 +150,7 @@ def explain(
 
 
 def terms(
-    place: opt.IndexAddress,
+    place: opt.SearchedIndexes,
     prefix: Annotated[str, typer.Argument(metavar="PREFIX", help="Beginning of the terms, or a word.")] = "",
     k: Annotated[
         int, typer.Option("-k", "--top-k", min=1, max=MAX_LISTED_TERMS, help="Maximum number of terms.")
@@ -156,7 +160,7 @@ def terms(
     as_json: opt.AsJson = False,
 ) -> None:
     """List the terms that most chunks have, with their df and IDF."""
-    with place.open_existing(read_only=True) as index:
+    with place.open_existing() as index:
         found = index.terms(prefix=prefix, k=k, namespace=namespace or "", filter=opt.parse_filter_option(filter))
     lines = [f"{term.term}  df {term.df:,} of {term.num_chunks:,}  IDF {term.idf:.3f}" for term in found]
     print_result(as_json, [asdict(term) for term in found], *map(Text, lines))

@@ -1,11 +1,11 @@
 """Several indexes as one."""
 
+# ruff: noqa: SLF001 - a group is one of its kind
 from __future__ import annotations
 
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
-from rag_bm25.analysis.contract import contract_of
 from rag_bm25.documents.checks import check_sequence
 from rag_bm25.errors import ConfigMismatchError, InputError
 from rag_bm25.events import Events
@@ -13,7 +13,7 @@ from rag_bm25.index.group_statistics import GroupStatistics, refuse_writing
 from rag_bm25.index.index import BM25Index
 from rag_bm25.index.searching.group_store import GroupStore
 from rag_bm25.index.settings import document_side
-from rag_bm25.index.stored_config import config_to_dict, require_same
+from rag_bm25.index.stored_config import config_to_dict, contract_in, require_same
 from rag_bm25.statistics.merging import MergedTerms
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def _check_parts(parts: Sequence[BM25Index]) -> None:
 
 def _require_same(first: BM25Index, other: BM25Index, number: int) -> None:
     try:
-        require_same(config_to_dict(first.config, contract_of(first.analyzer)), other.config)
+        require_same(config_to_dict(first.config, contract_in(first.config)), other.config)
     except ConfigMismatchError as error:
         reason = str(error).partition(": ")[2]
         raise ConfigMismatchError(

@@ -100,7 +100,7 @@ class GroupStatistics(LiveStatistics):
         return merged
 
     def _snapshot(self) -> list[StatisticsView]:
-        """Return what each index has read, all of them at one moment: none has changed since the first was looked at."""
+        """Return what each index has read, all at one moment: none has changed since the first was looked at."""
         views = [part.view for part in self._parts]
         for _ in range(SNAPSHOTS):
             again = [part.view for part in self._parts]

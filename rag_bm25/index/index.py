@@ -22,6 +22,7 @@ from rag_bm25.index.arguments import (
     check_chunk_namespace,
     check_k,
     check_namespaces,
+    check_part,
     check_window,
     parse_scope,
 )
@@ -296,7 +297,8 @@ class BM25Index:
     def __repr__(self) -> str:
         """Return name, number of chunks as far as it is known here, and whether it is open; Milvus is not asked."""
         num_chunks = self._last_known.view.statistics.num_chunks
-        return f"<{type(self).__name__} {self._store.name}: {num_chunks:,} chunks, {'open' if self._is_open else 'closed'}>"
+        state = "open" if self._is_open else "closed"
+        return f"<{type(self).__name__} {self._store.name}: {num_chunks:,} chunks, {state}>"
 
     def __reduce__(self) -> NoReturn:
         """Refuse to be pickled or copied: a connection cannot be."""
@@ -1042,7 +1044,7 @@ class BM25Index:
         place = check_chunk_namespace(chunk_namespace, scope.namespaces)
         check_k(k)
         asked = check_options(options)
-        explained = self._searcher.explain(query, check_id("id", id), scope, place, asked, part)
+        explained = self._searcher.explain(query, check_id("id", id), scope, place, asked, check_part(part))
         if is_by_score(asked):
             return explained
         recorder = Recorder(asked.get("rerank"))
@@ -1157,7 +1159,7 @@ class BM25Index:
         """
         request = HybridRequest.of(k, parse_scope(filter, namespace), options)
         place = check_chunk_namespace(chunk_namespace, request.arms[0].scope.namespaces)
-        return self._hybrid.explain(query, embedding, check_id("id", id), place, request, part)
+        return self._hybrid.explain(query, embedding, check_id("id", id), place, request, check_part(part))
 
     def term_statistics(
         self, terms: str | Sequence[str], namespace: Namespaces = "", filter: FilterLike = None

@@ -73,7 +73,9 @@ def read_one(
         raise InputError(f"{len(places)} namespaces have a chunk {id_!r}, {named}: give chunk_namespace")
     if rows:
         parts = ", ".join(str(row.part) for row in rows)
-        raise InputError(f"{len(rows)} indexes of the group have a chunk {id_!r}, {parts}: give part")
+        raise InputError(
+            f"{len(rows)} indexes of the group have a chunk {id_!r}, {parts}: give part, or ask one of its parts"
+        )
     searched = "any namespace" if names is None else list_namespaces(names)
     raise ChunkNotFoundError(f"no chunk {id_!r} in {searched} of {store.name}")
 
