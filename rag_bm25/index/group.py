@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 from rag_bm25.documents.checks import check_sequence
 from rag_bm25.errors import ConfigMismatchError, InputError
 from rag_bm25.events import Events
-from rag_bm25.index.group_statistics import GroupStatistics, refuse_writing
+from rag_bm25.index.group_statistics import GroupStatistics
 from rag_bm25.index.index import BM25Index
-from rag_bm25.index.searching.group_store import GroupStore
+from rag_bm25.index.searching.group_store import GroupStore, refuse_writing
 from rag_bm25.index.settings import document_side
 from rag_bm25.index.stored_config import config_to_dict, contract_in, require_same
 from rag_bm25.statistics.merging import MergedTerms

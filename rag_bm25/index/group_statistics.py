@@ -6,9 +6,9 @@ import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NoReturn
 
-from rag_bm25.errors import ConfigMismatchError, ReadOnlyError
+from rag_bm25.errors import ConfigMismatchError
 from rag_bm25.index.live_statistics import LiveStatistics
-from rag_bm25.index.searching.group_store import Threads
+from rag_bm25.index.searching.group_store import Threads, refuse_writing
 from rag_bm25.statistics.merging import MergedCounts, MergedSums, MergedTerms
 from rag_bm25.statistics.view import StatisticsView
 
@@ -20,11 +20,6 @@ if TYPE_CHECKING:
     from rag_bm25.vectors.terms import Vocabulary
 
 SNAPSHOTS = 100  # tries to see all indexes at one moment, while writers of this process change them
-
-
-def refuse_writing() -> NoReturn:
-    """Refuse what writes, or keeps writers out."""
-    raise ReadOnlyError("a group of indexes is only read: call that method of one of its parts")
 
 
 class GroupStatistics(LiveStatistics):
@@ -40,6 +35,9 @@ class GroupStatistics(LiveStatistics):
         self._merged: tuple[list[StatisticsView], StatisticsView] = ([], StatisticsView())
         self._threads.map(LiveStatistics.vocabulary, parts)  # at once: they are on several hosts
         self._merge()
+
+    def __getattr__(self, name: str) -> NoReturn:
+        refuse_writing()
 
     @property
     def problems(self) -> list[str]:

@@ -8,10 +8,11 @@ from contextvars import copy_context
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 import numpy as np
 
+from rag_bm25.errors import ReadOnlyError
 from rag_bm25.index.arguments import list_first
 from rag_bm25.store.rows import ALL_CHUNKS, Match, pk_in, rank_of
 
@@ -31,6 +32,11 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 MAX_THREADS = 32
+
+
+def refuse_writing() -> NoReturn:
+    """Refuse what writes, keeps writers out, or reads the log."""
+    raise ReadOnlyError("a group of indexes is only searched: call that method of its parts")
 
 
 class Threads:
@@ -93,6 +99,10 @@ class GroupStore:
         self._stores = stores
         self._parts = [_Part(number, store, terms) for number, store in enumerate(stores)]
         self._threads = Threads(len(stores))
+
+    def __getattr__(self, name: str) -> NoReturn:
+        """Refuse what one index alone has, such as its log."""
+        refuse_writing()
 
     @property
     def exclusive(self) -> bool:
