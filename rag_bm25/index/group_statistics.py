@@ -33,7 +33,7 @@ class GroupStatistics(LiveStatistics):
         self._threads = Threads(len(parts))
         self._merging = threading.RLock()
         self._merged: tuple[list[StatisticsView], StatisticsView] = ([], StatisticsView())
-        self._threads.map(LiveStatistics.vocabulary, parts)  # at once: they are on several hosts
+        self._threads.map(lambda part: part.vocabulary(), parts)  # at once: they are on several hosts
         self._merge()
 
     def __getattr__(self, name: str) -> NoReturn:
@@ -56,7 +56,7 @@ class GroupStatistics(LiveStatistics):
         return self._terms.vocabulary
 
     def refresh(self) -> None:
-        self._threads.map(LiveStatistics.refresh, self._parts)
+        self._threads.map(lambda part: part.refresh(), self._parts)
         self._merge()
 
     def finish_failed_batch(self) -> None:
