@@ -113,6 +113,9 @@ StatsNamespaces: TypeAlias = Annotated[
 ChunkNamespace: TypeAlias = Annotated[
     str | None, option("The one of the namespaces that has the chunk, if several have its id.", metavar="NAME")
 ]
+Part: TypeAlias = Annotated[
+    int | None, option("The one of several --collection that has the chunk, counted from 0.", min=0, metavar="N")
+]
 AsJson: TypeAlias = Annotated[bool, option("Print JSON, for machines.", "--json")]
 ShowProgress: TypeAlias = Annotated[
     bool | None, option("Show a progress bar; by default on terminals.", "--progress/--no-progress")

@@ -130,6 +130,7 @@ def explain(
     question: Question,
     options: SearchOptions,
     chunk_namespace: opt.ChunkNamespace = None,
+    part: opt.Part = None,
     k: HitCount = 10,
     tree: Annotated[bool, opt.option("Show every formula with its numbers.", "--tree")] = False,
     as_json: opt.AsJson = False,
@@ -144,7 +145,7 @@ def explain(
     query, scope = question.query(" ".join(of_query)), question.scope()
     with place.open_existing() as index:
         use_index(options, index)
-        explained = index.explain(query, chunk, chunk_namespace=chunk_namespace, k=k, **scope, **options)
+        explained = index.explain(query, chunk, chunk_namespace=chunk_namespace, part=part, k=k, **scope, **options)
     shown = explained.tree if tree else explained.table(open_console().width)
     print_result(as_json, explained.to_dict(tree=tree), Text(shown))
 
