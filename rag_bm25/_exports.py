@@ -27,6 +27,7 @@ from rag_bm25.hits.options import SearchOptions
 from rag_bm25.hits.proximity import Proximity
 from rag_bm25.index.async_index import AsyncBM25Index
 from rag_bm25.index.config import IndexConfig
+from rag_bm25.index.group import IndexGroup
 from rag_bm25.index.index import BM25Index
 from rag_bm25.index.maintenance.verification import RepairReport, VerifyReport
 from rag_bm25.index.searching.fusion import RRF, Weighted
@@ -75,6 +76,7 @@ __all__ = [
     "Hit",
     "HybridHit",
     "IndexConfig",
+    "IndexGroup",
     "IndexNotFoundError",
     "IndexStats",
     "InputError",

@@ -73,6 +73,7 @@ def blocks(page: Path, language: str) -> list[str]:
         "querying.md",
         "conditions.md",
         "database.md",
+        "groups.md",
         "hits.md",
         "langchain.md",
         "milvus.md",

@@ -142,12 +142,13 @@ class DenseSearch:
 
     def explain(self, index: BM25Index, vector: Any, query: Query, hit: Hit, asked: dict[str, Any]) -> Explanation:
         """Explain the score of a hit; of a dense search, that of its words."""
+        place: dict[str, Any] = {"chunk_namespace": hit.namespace, "part": hit.part}
         if vector is None:
-            return index.explain(query, hit.id, chunk_namespace=hit.namespace, **asked)
+            return index.explain(query, hit.id, **place, **asked)
         if self.mode == "dense":  # which chose the hits
             of_words = {name: value for name, value in asked.items() if name not in options_that(Effect.PLACES)}
-            return index.explain(query, hit.id, chunk_namespace=hit.namespace, **of_words)
-        return index.explain_hybrid(query, vector, hit.id, chunk_namespace=hit.namespace, **asked)
+            return index.explain(query, hit.id, **place, **of_words)
+        return index.explain_hybrid(query, vector, hit.id, **place, **asked)
 
     def highlighting(self, width: int) -> Highlighting | bool:
         """Return the highlighting for hits on a terminal; a dense search has no words to mark."""

@@ -118,7 +118,7 @@ def _list_chunks(
         raise ChunkNotFoundError(msg)
     console, shown = open_console(), chunks[:limit]
     if as_json:
-        print_json([asdict(chunk) for chunk in shown])
+        print_json([chunk.to_dict() for chunk in shown])
         return
     for chunk in shown:
         console.print(render_chunk_line(chunk, console.width if console.is_terminal else None))
@@ -153,7 +153,7 @@ def show(
         found = describe_chunk(index, id, own_namespace, k)
     console = open_console()
     if as_json:
-        chunk = asdict(found["chunk"])
+        chunk = found["chunk"].to_dict()
         print_json({**chunk, **{name: value for name, value in found.items() if name != "chunk"}})
     else:
         console.print(render_chunk(found, index.config, console.width if console.is_terminal else None))

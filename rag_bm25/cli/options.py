@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from contextlib import closing
+from contextlib import ExitStack, closing
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -17,6 +17,7 @@ from rag_bm25.analysis.contract import contract_of
 from rag_bm25.cli.console import print_note
 from rag_bm25.cli.importing import ModelOption, as_function, one_line_errors
 from rag_bm25.errors import IndexNotFoundError
+from rag_bm25.index.group import IndexGroup
 from rag_bm25.index.index import BM25Index
 from rag_bm25.ingestion.source_roots import read_stored_roots
 
@@ -86,6 +87,9 @@ Token: TypeAlias = Annotated[
     ),
 ]
 Collection: TypeAlias = Annotated[str, typer.Option(help="Name of the index.")]
+Collections: TypeAlias = Annotated[
+    list[str], typer.Option(help="Name of the index; may be repeated: several are searched as one.", metavar="NAME")
+]
 AnalyzerName: TypeAlias = Annotated[
     str | None,
     option(
@@ -110,6 +114,9 @@ StatsNamespaces: TypeAlias = Annotated[
 ]
 ChunkNamespace: TypeAlias = Annotated[
     str | None, option("The one of the namespaces that has the chunk, if several have its id.", metavar="NAME")
+]
+Part: TypeAlias = Annotated[
+    int | None, option("The one of several --collection that has the chunk, counted from 0.", min=0, metavar="N")
 ]
 AsJson: TypeAlias = Annotated[bool, option("Print JSON, for machines.", "--json")]
 ShowProgress: TypeAlias = Annotated[
@@ -207,6 +214,27 @@ class IndexAddress(StoreAddress):
         except IndexNotFoundError as error:
             reason = str(error).partition(". To create it")[0]
             raise IndexNotFoundError(f"{reason}; `rag-bm25 ingest` creates one") from None
+
+
+@dataclass(frozen=True)
+class SearchedIndexes:
+    """The options that name the indexes of a search."""
+
+    uri: Uri = DEFAULT_URI
+    collection: Collections = (DEFAULT_COLLECTION,)  # type: ignore[assignment]  # a default must not be mutable
+    token: Token = None
+    analyzer: AnalyzerName = None
+
+    def open_existing(self, *, read_only: bool = True, **options: Any) -> BM25Index:
+        """Open the index, or all of them as one."""
+        places = [IndexAddress(self.uri, name, self.token, self.analyzer) for name in dict.fromkeys(self.collection)]
+        with ExitStack() as on_failure:
+            indexes = [
+                on_failure.enter_context(place.open_existing(read_only=read_only, **options)) for place in places
+            ]
+            index = indexes[0] if len(indexes) == 1 else IndexGroup(indexes, on_event=options.get("on_event"))
+            on_failure.pop_all()
+        return index
 
 
 def get_tls(uri: str | Path) -> TLS | None:

@@ -68,6 +68,8 @@ def render_hit(rank: int, hit: Hit, width: int, marks: Sequence[tuple[int, int]]
         detail = str(hit.metadata.get(name) or "")
         if detail and detail not in hit.id:
             head.append(f"  {detail}", "dim")
+    if hit.part is not None:
+        head.append(f"  index {hit.part}", "dim")
     if hit.context is not None:
         snippet = _mark(Text(hit.context.text), marks)
     else:

@@ -31,7 +31,7 @@ HitCount: TypeAlias = Annotated[int, typer.Option("-k", "--top-k", min=1, max=MA
 
 def search(
     words: Annotated[list[str], opt.argument("QUERY...", "Words or a question.")],
-    place: opt.IndexAddress,
+    place: opt.SearchedIndexes,
     question: Question,
     options: SearchOptions,
     dense: DenseSearch,
@@ -48,7 +48,7 @@ def search(
     text = " ".join(words)
     query, asked = question.query(text), {"k": k, **question.scope(), **options}
     model = dense.load(query, options, fusion)
-    with place.open_existing(read_only=True) as index:
+    with place.open_existing() as index:
         use_index(options, index)
         shown = {} if as_json else {"highlight": dense.highlighting(open_console().width)}
         vector = dense.embed(index, model, text)
@@ -68,7 +68,7 @@ def search(
 
 def why(
     query: Annotated[str, opt.argument("QUERY", "Words or a question.")],
-    place: opt.IndexAddress,
+    place: opt.SearchedIndexes,
     question: Question,
     options: SearchOptions,
     id: Annotated[str | None, typer.Argument(metavar="ID", help="Id of a chunk that was expected.")] = None,
@@ -78,7 +78,7 @@ def why(
 ) -> None:
     """Show why a search finds nothing or, with an id, why a chunk is not among its hits."""
     asked, scope = question.query(query), question.scope()
-    with place.open_existing(read_only=True) as index:
+    with place.open_existing() as index:
         use_index(options, index)
         diagnosis = index.diagnose(asked, id, k, chunk_namespace=chunk_namespace, **scope, **options)
     print_result(as_json, diagnosis.to_dict(), Text(str(diagnosis)))
@@ -123,10 +123,11 @@ def print_hits(
 
 def explain(
     words: Annotated[list[str], opt.argument("QUERY... ID", "Words or a question, and then the id of a chunk.")],
-    place: opt.IndexAddress,
+    place: opt.SearchedIndexes,
     question: Question,
     options: SearchOptions,
     chunk_namespace: opt.ChunkNamespace = None,
+    part: opt.Part = None,
     k: HitCount = 10,
     tree: Annotated[bool, opt.option("Show every formula with its numbers.", "--tree")] = False,
     as_json: opt.AsJson = False,
@@ -139,15 +140,15 @@ def explain(
     if not of_query:
         raise typer.BadParameter("must be a query, and then the id of a chunk", param_hint="'QUERY... ID'")
     query, scope = question.query(" ".join(of_query)), question.scope()
-    with place.open_existing(read_only=True) as index:
+    with place.open_existing() as index:
         use_index(options, index)
-        explained = index.explain(query, chunk, chunk_namespace=chunk_namespace, k=k, **scope, **options)
+        explained = index.explain(query, chunk, chunk_namespace=chunk_namespace, part=part, k=k, **scope, **options)
     shown = explained.tree if tree else explained.table(open_console().width)
     print_result(as_json, explained.to_dict(tree=tree), Text(shown))
 
 
 def terms(
-    place: opt.IndexAddress,
+    place: opt.SearchedIndexes,
     prefix: Annotated[str, typer.Argument(metavar="PREFIX", help="Beginning of the terms, or a word.")] = "",
     k: Annotated[
         int, typer.Option("-k", "--top-k", min=1, max=MAX_LISTED_TERMS, help="Maximum number of terms.")
@@ -157,7 +158,7 @@ def terms(
     as_json: opt.AsJson = False,
 ) -> None:
     """List the terms that most chunks have, with their df and IDF."""
-    with place.open_existing(read_only=True) as index:
+    with place.open_existing() as index:
         found = index.terms(prefix=prefix, k=k, namespace=namespace or "", filter=opt.parse_filter_option(filter))
     lines = [f"{term.term}  df {term.df:,} of {term.num_chunks:,}  IDF {term.idf:.3f}" for term in found]
     print_result(as_json, [asdict(term) for term in found], *map(Text, lines))

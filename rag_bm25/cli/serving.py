@@ -15,7 +15,7 @@ from rag_bm25.serving.settings import Limits, Settings, parse_address
 
 
 def serve(
-    place: opt.IndexAddress,
+    place: opt.SearchedIndexes,
     http: Annotated[
         str | None, opt.option("Serve the page, the API and MCP at this address.", metavar="HOST:PORT")
     ] = None,
@@ -54,6 +54,8 @@ def serve(
     """Serve an index to people, programs and agents: one process owns it, many use it."""
     if (http is None) != mcp:
         raise typer.BadParameter("give one of --http HOST:PORT and --mcp")
+    if len(place.collection) > 1 and (allow_writes or ingest):
+        raise typer.BadParameter("must be given once: several indexes are only read", param_hint="--collection")
     limits = Limits(seconds=timeout, work=budget, running=concurrency)
     host, port = ("127.0.0.1", 0) if http is None else parse_address(http)
     settings = Settings(
@@ -77,7 +79,7 @@ def serve(
         found = find_files(ingest, roots=place.read_roots("")) if ingest else None
         index = place.open_existing(read_only=not (allow_writes or ingest), on_event=observer)
         require_analyzer(index.config.analyzer)
-        served = Served(index, observer, limits, place.collection, found)
+        served = Served(index, observer, limits, ", ".join(place.collection), found)
         served.operations.warm_up()
         if listener is None:
             serve_stdio(served, allow_writes=allow_writes)

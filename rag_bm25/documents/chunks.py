@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from rag_bm25.store.rows import ChunkKey
+
 
 MAX_BATCH_CHUNKS = 1_000
 MAX_BATCH_BYTES = 8 << 20  # with its vectors, such a batch stays below 64 MB, the limit of a Milvus message
@@ -54,6 +56,8 @@ class Chunk(Plain):
         Tenant or sub-corpus.
     length : int
         Length of the text, in the index's unit.
+    part : int or None
+        Place of its index in ``parts`` of the :class:`~rag_bm25.IndexGroup` that it was read from; None without one.
     """
 
     id: str
@@ -61,6 +65,7 @@ class Chunk(Plain):
     metadata: dict[str, Any] = field(default_factory=dict)
     namespace: str = ""
     length: int = 0
+    part: int | None = field(default=None, kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -147,6 +152,8 @@ class Hit(Plain):
     field_highlights : dict of str to tuple of Fragment, or None
         Those of the fields of the index that hold a term, by name; their places are in the text of the field, which has
         a line for each item of a list.
+    part : int or None
+        As for :class:`Chunk`.
     """
 
     id: str
@@ -158,6 +165,12 @@ class Hit(Plain):
     context: Passage | None = field(default=None, kw_only=True)
     highlights: tuple[Fragment, ...] | None = field(default=None, kw_only=True)
     field_highlights: dict[str, tuple[Fragment, ...]] | None = field(default=None, kw_only=True)
+    part: int | None = field(default=None, kw_only=True)
+
+    @property
+    def key(self) -> ChunkKey:
+        """What tells the chunks of a search apart."""
+        return self.namespace, self.id, self.part
 
     def _repr_html_(self) -> str:
         """Return the hit with its fragments, or else its text, as notebooks show it."""
@@ -182,7 +195,7 @@ class HybridHit(Hit):
     sparse_score, dense_score : float or None
         Score in each arm: 0.0 from BM25 if the chunk has no word of the query. None if arm scores were not requested,
         and where an arm has none: beyond the first candidates, and with `RRF`, if it has not found the chunk.
-    group_score, context, highlights, field_highlights
+    group_score, context, highlights, field_highlights, part
         As for :class:`Hit`.
     """
 

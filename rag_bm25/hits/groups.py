@@ -51,7 +51,7 @@ class Grouping:
 def key_of(how: Grouping, hit: Hit) -> GroupKey:
     """Return what the hits of a group have in common; without a text or a number under the key, a hit is alone."""
     value = value_of(how, hit)
-    return ("alone", hit.namespace, hit.id) if value is None else (kind_of(value), value)
+    return ("alone", *hit.key) if value is None else (kind_of(value), value)
 
 
 def value_of(how: Grouping, hit: Hit) -> Scalar | None:

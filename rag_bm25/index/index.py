@@ -22,6 +22,7 @@ from rag_bm25.index.arguments import (
     check_chunk_namespace,
     check_k,
     check_namespaces,
+    check_part,
     check_window,
     parse_scope,
 )
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
 
     from rag_bm25.analysis import TextAnalyzer
     from rag_bm25.documents.chunks import AddReport, Fragment, GivenChunk, HybridHit, Passage
+    from rag_bm25.documents.encoder import DocumentEncoder
     from rag_bm25.events import Event, Progress
     from rag_bm25.hits.options import SearchOptions
     from rag_bm25.index.arguments import FilterLike, Namespaces
@@ -77,7 +79,7 @@ if TYPE_CHECKING:
     from rag_bm25.query.spelling import Fuzzy
     from rag_bm25.store.embeddings import Embed, Embeddings
     from rag_bm25.store.protocol import Store
-    from rag_bm25.store.rows import ConsistencyLevel
+    from rag_bm25.store.rows import ChunkKey, ConsistencyLevel
     from rag_bm25.store.storage import StorageOptions
     from rag_bm25.store.tls import TLS
     from rag_bm25.vectors.sparse import SparseVector
@@ -138,13 +140,19 @@ class BM25Index:
     ) -> None:
         if isinstance(store, str):
             raise TypeError("an index is opened by BM25Index.open(uri, collection, config=...)")
+        encoder = config.document_encoder()
+        live = LiveStatistics(store, log, encoder, read_only=read_only, refresh_interval=refresh_interval)
+        self._assemble(store, config, encoder, live, read_only=read_only)
+
+    def _assemble(
+        self, store: Store, config: IndexConfig, encoder: DocumentEncoder, live: LiveStatistics, *, read_only: bool
+    ) -> None:
         self.config = config
         self.repaired: RepairReport | None = None
         self._store = store
         self._read_only = read_only
-        self._encoder = encoder = config.document_encoder()
+        self._encoder = encoder
         self._is_open = True
-        live = LiveStatistics(store, log, encoder, read_only=read_only, refresh_interval=refresh_interval)
         self._live = self._last_known = live  # the latter for those who look at a closed index
         self._weigher = QueryWeigher(store, live, encoder.analyzer, config.query_weighting())
         self._terms = TermLister(store, live, encoder.analyzer, self._weigher)
@@ -289,7 +297,8 @@ class BM25Index:
     def __repr__(self) -> str:
         """Return name, number of chunks as far as it is known here, and whether it is open; Milvus is not asked."""
         num_chunks = self._last_known.view.statistics.num_chunks
-        return f"<BM25Index {self._store.name}: {num_chunks:,} chunks, {'open' if self._is_open else 'closed'}>"
+        state = "open" if self._is_open else "closed"
+        return f"<{type(self).__name__} {self._store.name}: {num_chunks:,} chunks, {state}>"
 
     def __reduce__(self) -> NoReturn:
         """Refuse to be pickled or copied: a connection cannot be."""
@@ -703,7 +712,7 @@ class BM25Index:
         refuse(asked, options_that(Effect.REWORDS), "the query is a stored vector, and has no words")
         limit = check_int("max_terms", max_terms, 1, MAX_SIMILAR_TERMS)
         query, row = self._searcher.weigh_like(check_id("id", id), limit, scope, asked)
-        (hits,) = self._select([query], [row.text], k, scope, asked, but=(row.namespace, row.id))
+        (hits,) = self._select([query], [row.text], k, scope, asked, but=row.key)
         return self._finish(query, hits, asked)
 
     def highlight(
@@ -776,7 +785,10 @@ class BM25Index:
         if not isinstance(hit, Hit | Chunk):
             raise InputError(f"hit must be a Hit or a Chunk, got {type(hit).__name__}")
         before, after = check_window("before", before), check_window("after", after)
-        return read_passages(self._store, [hit], before, after)[0]
+        return read_passages(self._store_of(hit), [hit], before, after)[0]
+
+    def _store_of(self, chunk: Hit | Chunk) -> Store:  # noqa: ARG002 - for a group of indexes
+        return self._store
 
     def _select(
         self,
@@ -785,7 +797,7 @@ class BM25Index:
         k: int,
         scope: Scope,
         options: SearchOptions,
-        but: tuple[str, str] | None = None,
+        but: ChunkKey | None = None,
     ) -> list[list[Hit]]:
         selector: Selector[Hit] = Selector(self._store, self._live.events, options, k, but=but)
         return SparseSelector(self._searcher, selector, scope).select(queries, texts)
@@ -983,6 +995,7 @@ class BM25Index:
         filter: FilterLike = None,
         namespace: Namespaces = "",
         chunk_namespace: str | None = None,
+        part: int | None = None,
         **options: Unpack[SearchOptions],
     ) -> ScoreExplanation:
         """Explain the score of a chunk, or why a search does not find it.
@@ -1000,6 +1013,8 @@ class BM25Index:
         chunk_namespace : str, optional
             Namespace of the chunk, one of those searched, such as the `namespace` of a hit; needed if several of them
             have a chunk with that id.
+        part : int, optional
+            In an :class:`~rag_bm25.IndexGroup`, the `part` of the hit; needed if several of its indexes have the id.
         **options
             As they were given to the search.
 
@@ -1015,7 +1030,7 @@ class BM25Index:
         ChunkNotFoundError
             If there is no such chunk.
         InputError
-            If `chunk_namespace` was not searched, or is needed and not given.
+            If `chunk_namespace` was not searched, or it or `part` is needed and not given.
 
         Examples
         --------
@@ -1029,14 +1044,14 @@ class BM25Index:
         place = check_chunk_namespace(chunk_namespace, scope.namespaces)
         check_k(k)
         asked = check_options(options)
-        explained = self._searcher.explain(query, check_id("id", id), scope, place, asked)
+        explained = self._searcher.explain(query, check_id("id", id), scope, place, asked, check_part(part))
         if is_by_score(asked):
             return explained
         recorder = Recorder(asked.get("rerank"))
         unshown = dict.fromkeys(options_that(Effect.SHOWS))
         again: Any = {**asked, **unshown, "rerank": asked.get("rerank") and recorder}
         hits = self.search(query, k, filter=filter, namespace=namespace, **again)
-        chunk = explained.namespace, explained.id
+        chunk = explained.namespace, explained.id, part
         return with_placement(explained, place_hit(chunk, hits, k, asked, recorder))
 
     def diagnose(
@@ -1102,6 +1117,7 @@ class BM25Index:
         filter: FilterLike = None,
         namespace: Namespaces = "",
         chunk_namespace: str | None = None,
+        part: int | None = None,
         **options: Unpack[HybridOptions],
     ) -> Explanation:
         """Explain the fused score of a chunk: what each arm gives to it, and from which rank or scores.
@@ -1115,7 +1131,7 @@ class BM25Index:
             The id of the chunk.
         k, filter, namespace
             As they were given to :meth:`search_hybrid`.
-        chunk_namespace
+        chunk_namespace, part
             As for :meth:`explain`.
         **options
             As they were given to :meth:`search_hybrid`.
@@ -1131,7 +1147,8 @@ class BM25Index:
         ChunkNotFoundError
             If there is no such chunk.
         InputError
-            If `chunk_namespace` was not searched, or is needed and not given; as for :meth:`search_hybrid`.
+            If `chunk_namespace` was not searched, or it or `part` is needed and not given; as for
+            :meth:`search_hybrid`.
 
         Examples
         --------
@@ -1142,7 +1159,7 @@ class BM25Index:
         """
         request = HybridRequest.of(k, parse_scope(filter, namespace), options)
         place = check_chunk_namespace(chunk_namespace, request.arms[0].scope.namespaces)
-        return self._hybrid.explain(query, embedding, check_id("id", id), place, request)
+        return self._hybrid.explain(query, embedding, check_id("id", id), place, request, check_part(part))
 
     def term_statistics(
         self, terms: str | Sequence[str], namespace: Namespaces = "", filter: FilterLike = None

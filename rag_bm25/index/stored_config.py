@@ -97,13 +97,17 @@ def require_same(stored: dict[str, Any], given: IndexConfig) -> None:
     if missing := sorted(wanted.keys() - document.keys()):
         raise FormatError(f"{_NO_CONFIG}: {', '.join(missing)} not found")
     found = list_differences(document, wanted, wanted)
-    analyzer = given.build_analyzer()
-    contract = analyzer.contract if isinstance(analyzer, MissingAnalyzer) else contract_of(analyzer)
-    found += differences(_stored_contract(stored), contract)
+    found += differences(_stored_contract(stored), contract_in(given))
     if found:
         more = f"; and {len(found) - MAX_NAMED} more" if len(found) > MAX_NAMED else ""
         msg = f"the index was created with other parameters: {'; '.join(found[:MAX_NAMED])}{more}"
         raise ConfigMismatchError(msg)
+
+
+def contract_in(config: IndexConfig) -> AnalyzerContract:
+    """Return the contract of the analyzer of a config, also of one that is missing."""
+    analyzer = config.build_analyzer()
+    return analyzer.contract if isinstance(analyzer, MissingAnalyzer) else contract_of(analyzer)
 
 
 def _stored_contract(stored: Mapping[str, Any]) -> AnalyzerContract:

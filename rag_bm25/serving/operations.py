@@ -70,7 +70,7 @@ class Operations:
         return {"explanation": self._explain(asked).to_dict(tree=asked.tree)}
 
     def _explain(self, asked: requests.Explain) -> ScoreExplanation:
-        scope = {**asked.scope(), "chunk_namespace": asked.chunk_namespace, "k": asked.k}
+        scope = {**asked.scope(), "chunk_namespace": asked.chunk_namespace, "part": asked.part, "k": asked.k}
         return self._index.explain(asked.to_query(), asked.id, **scope, **asked.options)
 
     def why(self, asked: requests.Why) -> dict[str, Any]:

@@ -138,12 +138,15 @@ class ChunkFields(Request):
         Id of the chunk.
     chunk_namespace : str
         Namespace of the chunk, if several that are searched have its id.
+    part : int
+        Place of its index, as the hit has it, if several indexes are searched as one.
     tree : bool
         Add every formula with its numbers.
     """
 
     id: Id
     chunk_namespace: str | None = None
+    part: Annotated[int, Between(0, MAX_HITS)] | None = None
     tree: bool = False
 
 

@@ -52,7 +52,7 @@ class Served:
         self._index = index
         self._found = found
         self._ingestion: asyncio.Task[None] | None = None
-        self._name = index.stats().name
+        self._names = [index.stats().name, *(part.stats().name for part in getattr(index, "parts", ()))]
 
     async def ask(self, call: Call, read: Callable[[], Request], finish: Callable[[Any, dict[str, Any]], R]) -> R:
         """Answer a request in a thread of the gate, where it is read, too; `finish` makes of both what is sent."""
@@ -72,7 +72,8 @@ class Served:
     def to_refusal(self, error: Exception) -> RefusedError:
         """Return the refusal for an error; it does not tell where the index is."""
         refusal = to_refusal(error)
-        refusal.message = refusal.message.replace(self._name, "the index")
+        for name in self._names:
+            refusal.message = refusal.message.replace(name, "the index")
         return refusal
 
     def start(self) -> None:

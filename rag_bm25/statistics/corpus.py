@@ -167,6 +167,11 @@ class CorpusCounts:
         self.total_length += change.total_length
         self._idf_inputs = None
 
+    def since(self, former: CorpusCounts) -> Contribution:
+        """Return the change since other statistics, at the cost of what has changed if these come from the others."""
+        num_chunks, length = self.num_chunks - former.num_chunks, self.total_length - former.total_length
+        return Contribution.of_counts(num_chunks, length, self._df.since(former._df))
+
     def contribution(self) -> Contribution:
         """Return everything as one contribution: a copy, of the size of the vocabulary."""
         return Contribution.of_counts(self.num_chunks, self.total_length, self._df.nonzero())

@@ -141,6 +141,11 @@ class _Level:
     def _ends_of_blocks(self) -> NDArray[np.uint32]:
         return self.ids[BLOCK - 1 :: BLOCK].copy()
 
+    @property
+    def counts(self) -> Counts:
+        """The counts, without the one at the end."""
+        return Counts(self.ids[:-1], *_without_channels(self.marked[:-1]))
+
     def merged_with(self, smaller: _Level) -> _Level:
         """Return the sum of two levels; sorting both together would take three times the memory."""
         added, changes = smaller.ids[:-1], smaller.marked[:-1]
@@ -204,4 +209,12 @@ class CountTable:
         for level in others:
             first = first.merged_with(level)
         self._levels = (first,)
-        return Counts(first.ids[:-1], *_without_channels(first.marked[:-1]))
+        return first.counts
+
+    def since(self, former: CountTable) -> Counts:
+        """Return the changes since another table; levels that both have are not looked at, so that few cost little."""
+        new, old = (
+            [level.counts for level in some._levels if level not in others._levels]  # noqa: SLF001 - one of its kind
+            for some, others in ((self, former), (former, self))
+        )
+        return Counts.joined([*new, *(Counts(counts.ids, -counts.df, counts.channels) for counts in old)]).summed()

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 ConsistencyLevel: TypeAlias = Literal["Strong", "Bounded", "Session", "Eventually"]
 DenseMetric: TypeAlias = Literal["COSINE", "IP"]  # of dense vectors
 
+ChunkKey: TypeAlias = tuple[str, str, int | None]
+"""Namespace, id, and in a group of indexes the place of the chunk's index; there, None stands for all of them."""
+
 KeyRange: TypeAlias = tuple[str, str]
 """Keys between two others, of which neither belongs to the range; strings compare as ASCII."""
 
@@ -36,6 +39,15 @@ def other_slot(pk: str) -> str:
     '0b'
     """
     return pk[:-1] + SLOTS[1 - SLOTS.index(pk[-1])]
+
+
+def pk_in(part: int | None, pk: str) -> str:
+    """Return the key of a row among those of a group of indexes; it ranks as the key itself.
+
+    >>> pk_in(3, "0a"), pk_in(None, "0a")
+    ('0a@3', '0a')
+    """
+    return pk if part is None else f"{pk}@{part}"
 
 
 def _empty() -> SparseVector:
@@ -100,6 +112,8 @@ class ChunkRow:
     dense : ndarray of float32, shape (dim,), optional
         Dense vector, finite; None if a read did not ask for it, or the index has no dense field. Not compared by
         ``==``.
+    part : int, optional
+        Place of its index in a group of indexes; None without one.
     """
 
     pk: str
@@ -112,6 +126,12 @@ class ChunkRow:
     vector: SparseVector = field(default_factory=_empty)
     # Compared, an array would make `==` of two rows raise: it has no single truth value.
     dense: NDArray[np.float32] | None = field(default=None, compare=False)
+    part: int | None = None
+
+    @property
+    def key(self) -> ChunkKey:
+        """What the rows of a chunk have in common."""
+        return self.namespace, self.id, self.part
 
 
 @dataclass(frozen=True)

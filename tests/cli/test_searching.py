@@ -136,6 +136,31 @@ def test_explain_of_what_is_not_found(docs: Path) -> None:
     assert_fails(run("explain", "q", "nothing"), "no chunk 'nothing' in the default namespace of")
 
 
+def test_several_collections_are_searched_as_one(docs: Path, tmp_path: Path) -> None:
+    more = tmp_path / "more"
+    more.mkdir()
+    (more / "sparse.txt").write_text("sparse sparse words")
+    (more / "rows.jsonl").write_text('{"id": "r1", "text": "sparse"}\n')
+    assert run("ingest", more, "--collection", "more").exit_code == 0
+    both = ("--collection", "docs", "--collection", "more")
+    hits = run_json("search", "sparse", "--explain", *both)
+    assert {(hit["id"], hit["part"]) for hit in hits} == {
+        ("r1", 0),
+        ("docs/milvus.md#0", 0),
+        ("r1", 1),
+        ("more/sparse.txt#0", 1),
+    }
+    assert [hit["explanation"]["value"] for hit in hits] == pytest.approx([hit["score"] for hit in hits])
+    assert run_json("explain", "sparse", "r1", *both, "--part", 1) in [hit["explanation"] for hit in hits]
+    assert "r1  more/rows.jsonl  index 1" in run("search", "sparse", *both).stdout
+    assert_fails(run("explain", "sparse", "r1", *both), "2 indexes of the group have a chunk 'r1', 0, 1: give part")
+    assert run_json("terms", *both)[0] == {
+        "term": "spars",
+        "df": 4,
+        "idf": hits[0]["explanation"]["terms"][0]["idf"],
+    } | {"num_chunks": 5}
+
+
 @pytest.mark.parametrize(
     "arguments", [["search", "sparse"], ["explain", "sparse", "r1"], ["stats"]], ids=lambda arguments: arguments[0]
 )

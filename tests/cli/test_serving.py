@@ -44,6 +44,13 @@ def test_an_unsafe_address_is_refused_before_the_index_is_opened(
     assert databases.opened == []
 
 
+def test_several_collections_are_only_read(databases: Databases) -> None:
+    result = run("serve", "--mcp", "--collection", "docs", "--collection", "more", "--allow-writes")
+    assert result.exit_code == 2
+    assert "several indexes are only read" in result.stderr
+    assert databases.opened == []
+
+
 def test_a_missing_index_is_named(databases: Databases) -> None:
     pytest.importorskip("mcp", reason='serving needs rag-bm25[serve]: pip install "rag-bm25[serve]"')
     assert_fails(run("serve", "--http", "127.0.0.1:0"), "`rag-bm25 ingest` creates one")

@@ -9,7 +9,7 @@ from langchain_core.documents import Document
 from pydantic import ValidationError
 from support.memory_store import MemoryStore
 
-from rag_bm25 import BM25Index, InputError, StoreError
+from rag_bm25 import BM25Index, IndexGroup, InputError, StoreError
 from rag_bm25.langchain import MilvusBM25Retriever
 
 if TYPE_CHECKING:
@@ -234,3 +234,18 @@ def test_read_only_follows_another_process(config: IndexConfig) -> None:
     assert ids(retriever.invoke("apple")) == ["a"]
     writing.delete(["a"])
     assert retriever.invoke("apple") == []
+
+
+async def _answer(retriever: MilvusBM25Retriever) -> list[Document]:
+    return await retriever.ainvoke("apple fig")
+
+
+def test_a_retriever_over_several_indexes_finds_what_one_over_one_finds(config: IndexConfig) -> None:
+    one, left, right = (BM25Index.from_store(MemoryStore(), config=config) for _ in range(3))
+    for index, documents in ((one, DOCUMENTS), (left, DOCUMENTS[:2]), (right, DOCUMENTS[2:])):
+        MilvusBM25Retriever.from_documents(documents, index=index)
+    of_one, of_two = (MilvusBM25Retriever(index=index, score_key="score") for index in (one, IndexGroup([left, right])))
+    expected = of_one.invoke("apple fig")
+    assert len(expected) == 3
+    assert of_two.invoke("apple fig") == of_two.batch(["apple fig"])[0] == asyncio.run(_answer(of_two)) == expected
+    assert of_two.invoke("apple fig", filter={"page": 4}, k=1) == of_one.invoke("apple fig", filter={"page": 4}, k=1)

@@ -244,7 +244,7 @@ class Diagnoser:
     def _has_word(self, row: ChunkRow) -> bool:
         query, options = self.asked.without((*dropping(), *choosing()))
         scope = Scope(None, self.asked.namespaces)
-        return self.searcher.explain(query, row.id, scope, row.namespace, check_options(options)).value > 0
+        return self.searcher.explain(query, row.id, scope, row.namespace, check_options(options), row.part).value > 0
 
     def _chosen_by(self, row: ChunkRow) -> list[Reason]:
         def is_hit(left_out: Sequence[str]) -> bool:
@@ -266,7 +266,7 @@ class Diagnoser:
 
 
 def _is(hit: Hit, row: ChunkRow) -> bool:
-    return (hit.namespace, hit.id) == (row.namespace, row.id)
+    return hit.key == row.key
 
 
 def _missing_fields(missing: list[str], metadatas: Sequence[dict[str, Any]]) -> Reason:

@@ -164,7 +164,13 @@ class HybridSearcher:
         return self._searcher.highlight(weighted, hits, request.options)
 
     def explain(
-        self, query: QueryLike, embedding: Sequence[float], id_: str, namespace: str | None, request: HybridRequest
+        self,
+        query: QueryLike,
+        embedding: Sequence[float],
+        id_: str,
+        namespace: str | None,
+        request: HybridRequest,
+        part: int | None = None,
     ) -> Explanation:
         """Explain the fused score of a chunk by the candidates of both arms that a search fuses."""
         options = request.options
@@ -172,16 +178,16 @@ class HybridSearcher:
         recorded: SearchOptions = {**options, "rerank": options.get("rerank") and recorder, "highlight": None}
         weighted, hits, fused = self._search(query, embedding, replace(request, options=recorded))
         names = request.arms[0].scope.namespaces
-        row = read_one(self._store, self._live.view, id_, names if namespace is None else (namespace,))
+        row = read_one(self._store, self._live.view, id_, names if namespace is None else (namespace,), part)
         plain: SearchOptions = {**options, "boosts": None}
-        lexical = self._searcher.explain(query, id_, request.arms[0].scope, row.namespace, plain)
+        lexical = self._searcher.explain(query, id_, request.arms[0].scope, row.namespace, plain, row.part)
         explained, shift = fused.explained(row, lexical, request.fusion)
         unmet = self._searcher.unmet(weighted.conditions, row)
         tree = explain_fusion(request.fusion, id_, explained, shift, unmet)
         tree = explain_boosts(tree, options.get("boosts") or (), row.metadata)
         if is_by_score(options):
             return tree
-        return explain_placement(tree, place_hit((row.namespace, id_), hits, request.k, options, recorder))
+        return explain_placement(tree, place_hit(row.key, hits, request.k, options, recorder))
 
     def _search(
         self, query: QueryLike, embedding: Sequence[float], request: HybridRequest

@@ -76,8 +76,7 @@ class FusedCandidates:
 
     def explained(self, row: ChunkRow, lexical: Explanation, fusion: Fusion) -> tuple[list[FusedArm], float]:
         """Return both arms with the scores of a chunk, and the shift of its layer."""
-        chunk = row.id, row.namespace
-        pk = next((found.pk for found in self.rows.values() if (found.id, found.namespace) == chunk), row.pk)
+        pk = next((found.pk for found in self.rows.values() if found.key == row.key), row.pk)
         layer = next((layer for layer in self.layers if pk in layer.fused), self.layers[0])
         sparse, dense = layer.arms
         if sparse.get(pk) == 0 < lexical.value:
@@ -106,4 +105,4 @@ def _first(scores: dict[str, float], count: int) -> dict[str, float]:
 
 
 def _to_hit(row: ChunkRow, score: float, arm_scores: Sequence[float | None]) -> HybridHit:
-    return HybridHit(row.id, score, row.text, row.metadata, row.namespace, *arm_scores)
+    return HybridHit(row.id, score, row.text, row.metadata, row.namespace, *arm_scores, part=row.part)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from rag_bm25.documents.chunks import Hit
     from rag_bm25.hits.options import Rerank, SearchOptions
+    from rag_bm25.store.rows import ChunkKey
 
 
 class Recorder:
@@ -20,7 +21,7 @@ class Recorder:
 
     def __init__(self, rerank: Rerank | None) -> None:
         self._rerank = rerank
-        self.scores: dict[tuple[str, str], float] = {}
+        self.scores: dict[ChunkKey, float] = {}
 
     @property
     def name(self) -> str:
@@ -31,15 +32,13 @@ class Recorder:
         """Score hits as the reranker does."""
         assert self._rerank is not None
         scores = check_scores(self._rerank(query, hits), len(hits))
-        self.scores.update({(hit.namespace, hit.id): score for hit, score in zip(hits, scores, strict=True)})
+        self.scores.update({hit.key: score for hit, score in zip(hits, scores, strict=True)})
         return scores
 
 
-def place_hit(
-    chunk: tuple[str, str], hits: Sequence[Hit], k: int, options: SearchOptions, recorder: Recorder
-) -> Placement:
-    """Find a chunk, given by its namespace and id, among the hits of its search."""
-    rank = next((rank for rank, hit in enumerate(hits, 1) if (hit.namespace, hit.id) == chunk), None)
+def place_hit(chunk: ChunkKey, hits: Sequence[Hit], k: int, options: SearchOptions, recorder: Recorder) -> Placement:
+    """Find a chunk among the hits of its search."""
+    rank = next((rank for rank, hit in enumerate(hits, 1) if _is(hit.key, chunk)), None)
     hit = None if rank is None else hits[rank - 1]
     grouping = options.get("group")
     return Placement(
@@ -47,8 +46,12 @@ def place_hit(
         rank,
         recorder.name,
         len(recorder.scores),
-        recorder.scores.get(chunk),
+        next((score for key, score in recorder.scores.items() if _is(key, chunk)), None),
         "" if grouping is None else grouping.key,
         None if grouping is None or hit is None else value_of(grouping, hit),
         None if hit is None else hit.group_score,
     )
+
+
+def _is(key: ChunkKey, asked: ChunkKey) -> bool:
+    return key[:2] == asked[:2] and asked[2] in (None, key[2])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rag_bm25.documents.chunks import Chunk, Hit, pk_digest
 from rag_bm25.errors import ChunkNotFoundError, InputError
 from rag_bm25.index.arguments import list_namespaces
-from rag_bm25.store.rows import SLOTS
+from rag_bm25.store.rows import SLOTS, pk_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -18,39 +18,39 @@ if TYPE_CHECKING:
 
     from rag_bm25.statistics.view import StatisticsView
     from rag_bm25.store.protocol import Store
-    from rag_bm25.store.rows import ChunkRow, Match
+    from rag_bm25.store.rows import ChunkKey, ChunkRow, Match
 
 
 def to_chunk(row: ChunkRow) -> Chunk:
     """Return a row as users see it."""
-    return Chunk(row.id, row.text, row.metadata, row.namespace, row.length)
+    return Chunk(row.id, row.text, row.metadata, row.namespace, row.length, part=row.part)
 
 
 def to_hit(match: Match) -> Hit:
     """Return a match as users see it."""
     row = match.row
-    return Hit(row.id, match.score, row.text, row.metadata, row.namespace)
+    return Hit(row.id, match.score, row.text, row.metadata, row.namespace, part=row.part)
 
 
 def read_newest(
     store: Store,
-    chunks: Iterable[tuple[str, str]],
+    chunks: Iterable[ChunkKey],
     *,
     contents: bool = True,
     vectors: bool = False,
     dense: bool = False,
-) -> dict[tuple[str, str], ChunkRow]:
-    """Read the newest row of each chunk, given by namespace and id; ids that are not stored are left out."""
-    pks = [pk_digest(namespace, id_) + slot for namespace, id_ in chunks for slot in SLOTS]
+) -> dict[ChunkKey, ChunkRow]:
+    """Read the newest row of each chunk; those that are not stored are left out."""
+    pks = [pk_in(part, pk_digest(namespace, id_) + slot) for namespace, id_, part in chunks for slot in SLOTS]
     rows = store.get_chunks(pks, contents=contents, vectors=vectors, dense=dense)
-    return {(row.namespace, row.id): row for row in sorted(rows, key=lambda row: row.batch)}
+    return {row.key: row for row in sorted(rows, key=lambda row: row.batch)}
 
 
 def read_chunks(
     store: Store, ids: Sequence[str], namespace: str, *, vectors: bool = False, dense: bool = False
 ) -> dict[str, ChunkRow]:
     """Read the newest row of each chunk of a namespace: id -> row, without the ids that are not stored."""
-    rows = read_newest(store, [(namespace, id_) for id_ in ids], vectors=vectors, dense=dense)
+    rows = read_newest(store, [(namespace, id_, None) for id_ in ids], vectors=vectors, dense=dense)
     return {row.id: row for row in rows.values()}
 
 
@@ -60,20 +60,22 @@ def read_embeddings(store: Store, ids: Sequence[str], namespace: str) -> dict[st
     return {id_: row.dense for id_, row in rows.items() if row.dense is not None}
 
 
-def read_chunk_by_namespace(store: Store, id_: str, namespaces: Iterable[str]) -> dict[str, ChunkRow]:
-    """Read the newest row, with its vector, of the chunk with one id in each namespace that has it."""
-    rows = read_newest(store, [(namespace, id_) for namespace in dict.fromkeys(namespaces)], vectors=True)
-    return {row.namespace: row for row in rows.values()}
-
-
-def read_one(store: Store, view: StatisticsView, id_: str, names: tuple[str, ...] | None) -> ChunkRow:
-    """Read the one chunk that has an id in some namespaces."""
-    rows = read_chunk_by_namespace(store, id_, view.statistics.namespaces if names is None else names)
+def read_one(
+    store: Store, view: StatisticsView, id_: str, names: tuple[str, ...] | None, part: int | None = None
+) -> ChunkRow:
+    """Read the one chunk that has an id in some namespaces, with its vector."""
+    searched_in = dict.fromkeys(view.statistics.namespaces if names is None else names)
+    rows = read_newest(store, [(namespace, id_, part) for namespace in searched_in], vectors=True).values()
     if len(rows) == 1:
-        return next(iter(rows.values()))
+        return next(iter(rows))
+    if len(places := {row.namespace for row in rows}) > 1:
+        named = list_namespaces(places)
+        raise InputError(f"{len(places)} namespaces have a chunk {id_!r}, {named}: give chunk_namespace")
     if rows:
-        places = list_namespaces(rows)
-        raise InputError(f"{len(rows)} namespaces have a chunk {id_!r}, {places}: give chunk_namespace")
+        parts = ", ".join(str(row.part) for row in rows)
+        raise InputError(
+            f"{len(rows)} indexes of the group have a chunk {id_!r}, {parts}: give part, or ask one of its parts"
+        )
     searched = "any namespace" if names is None else list_namespaces(names)
     raise ChunkNotFoundError(f"no chunk {id_!r} in {searched} of {store.name}")
 
@@ -85,19 +87,17 @@ def latest_rows(
 
     `others` are matches of another search for the same query: one of them may be the newer row.
     """
-    newest: dict[tuple[str, str], str] = {}
+    newest: dict[ChunkKey, str] = {}
     for match in (*matches, *others):
-        chunk = (match.row.namespace, match.row.id)
-        newest[chunk] = max(newest.get(chunk, ""), match.row.batch)
+        newest[match.row.key] = max(newest.get(match.row.key, ""), match.row.batch)
     return [
         match
         for match in matches
-        if newest[match.row.namespace, match.row.id] == match.row.batch
-        and (namespaces is None or match.row.namespace in namespaces)
+        if newest[match.row.key] == match.row.batch and (namespaces is None or match.row.namespace in namespaces)
     ]
 
 
 def drop_superseded(rows: Iterable[ChunkRow]) -> Iterator[ChunkRow]:
     """Drop the older of two rows of one chunk from a stream in the order of the keys."""
-    for _, versions in groupby(rows, key=lambda row: (row.namespace, row.id)):
+    for _, versions in groupby(rows, key=lambda row: row.key):
         yield max(versions, key=lambda row: row.batch)

@@ -21,7 +21,7 @@ from rag_bm25.hits.options import Effect, options_that, refuse
 from rag_bm25.index.searching.highlighting import highlight_hits, make_highlighter
 from rag_bm25.index.searching.ranking import OVERFETCH, Candidates, find_candidates
 from rag_bm25.index.searching.rescoring import search_rescored
-from rag_bm25.index.searching.rows import latest_rows, read_chunks, read_one
+from rag_bm25.index.searching.rows import latest_rows, read_newest, read_one
 from rag_bm25.index.searching.weigher import WeightedQuery
 from rag_bm25.query.conditions import CheckedChunk
 from rag_bm25.query.correction import Corrector
@@ -279,12 +279,13 @@ class Searcher:
         scope: Scope,
         chunk_namespace: str | None,
         options: SearchOptions,
+        part: int | None = None,
     ) -> ScoreExplanation:
         """Explain the score of a stored chunk, whose namespace may be left out if it is the only one with that id."""
         parsed, boosts = Query.of(query), options.get("boosts") or ()
         weighted = self.prepare([parsed], scope, options)
         names = scope.namespaces if chunk_namespace is None else (chunk_namespace,)
-        row = read_one(self._store, self._live.view, id_, names)
+        row = read_one(self._store, self._live.view, id_, names, part)
         text, terms, wanted = str(parsed), weighted.queries[0].terms, options.get("min_should_match")
         weighting, stats = weighted.weighting, weighted.idf_inputs
         unmet = self.unmet(weighted.queries[0].conditions, row)
@@ -369,7 +370,8 @@ class Searcher:
         if not ids:
             return []
         names = self._live.view.statistics.namespaces if scope.namespaces is None else dict.fromkeys(scope.namespaces)
-        rows = [row for space in names for row in read_chunks(self._store, ids, space, vectors=True).values()]
+        keys = [[(space, id_, None) for id_ in ids] for space in names]
+        rows = [row for some in keys for row in read_newest(self._store, some, vectors=True).values()]
         missing = sorted(set(ids) - {row.id for row in rows})
         if missing:
             msg = f"no chunk {missing[0]!r}, which is given as {name}, in the namespaces of the search"

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from rag_bm25.index.searching.searcher import Searcher
     from rag_bm25.index.searching.weigher import WeightedQuery
     from rag_bm25.store.protocol import Store
-    from rag_bm25.store.rows import ChunkRow, Scope
+    from rag_bm25.store.rows import ChunkKey, ChunkRow, Scope
     from rag_bm25.vectors.sparse import SparseVector
 
 H = TypeVar("H", bound=Hit)
@@ -62,8 +62,8 @@ class Selector(Generic[H]):
     options: SearchOptions
     k: int
     dense: bool = False  # whether dense vectors tell how hits differ
-    but: tuple[str, str] | None = None  # namespace and id of a chunk that is left out
-    known: dict[tuple[str, str], SparseVector] = field(default_factory=dict)  # vectors that were read with the hits
+    but: ChunkKey | None = None  # of a chunk that is left out
+    known: dict[ChunkKey, SparseVector] = field(default_factory=dict)  # vectors that were read with the hits
 
     def is_enough(self, ranking: Ranking[H]) -> bool:
         """Return whether more candidates would not change the selection, but for the members of groups."""
@@ -101,10 +101,10 @@ class Selector(Generic[H]):
 
     def read_vectors(self, hits: Sequence[Hit]) -> list[SparseVector]:
         """Read the stored vectors of hits, as far as they are not known."""
-        unknown = [hit for hit in hits if (hit.namespace, hit.id) not in self.known]
+        unknown = [hit for hit in hits if hit.key not in self.known]
         for hit, row in zip(unknown, self._read_rows(unknown, dense=False) if unknown else [], strict=True):
-            self.known[hit.namespace, hit.id] = EMPTY if row is None else row.vector
-        return [self.known[hit.namespace, hit.id] for hit in hits]
+            self.known[hit.key] = EMPTY if row is None else row.vector
+        return [self.known[hit.key] for hit in hits]
 
     def read_similarity(self, hits: Sequence[Hit]) -> NDArray[np.float64] | SparseCosines:
         """Read how similar hits are to each other, in 0..1: the cosine of their vectors, of dense ones scaled."""
@@ -118,7 +118,7 @@ class Selector(Generic[H]):
 
     def _read_rows(self, hits: Sequence[Hit], *, dense: bool) -> list[ChunkRow | None]:
         """Read the newest row of each hit; None if it was deleted meanwhile."""
-        keys = [(hit.namespace, hit.id) for hit in hits]
+        keys = [hit.key for hit in hits]
         newest = read_newest(self.store, keys, contents=False, vectors=not dense, dense=dense)
         return [newest.get(key) for key in keys]
 
@@ -189,9 +189,9 @@ class SparseSelector:
 
     def _to_ranking(self, candidates: Candidates) -> Ranking[Hit]:
         if self.options.get("diversity") is not None:
-            vectors = {(match.row.namespace, match.row.id): match.row.vector for match in candidates.matches}
+            vectors = {match.row.key: match.row.vector for match in candidates.matches}
             self.selector.known.update(vectors)
-        left = [hit for hit in candidates.hits if (hit.namespace, hit.id) != self.selector.but]
+        left = [hit for hit in candidates.hits if hit.key != self.selector.but]
         return Ranking(left, candidates.below, candidates.is_all)
 
 

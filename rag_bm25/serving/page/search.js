@@ -175,7 +175,7 @@ function body(hit) {
 
 /** Explain a score by a row for each term. */
 async function explain(hit, asked) {
-  const { explanation } = await ask("explain", { ...asked, id: hit.id, chunk_namespace: hit.namespace });
+  const { explanation } = await ask("explain", { ...asked, id: hit.id, chunk_namespace: hit.namespace, part: hit.part });
   const found = explanation.terms.filter((term) => term.contribution > 0);
   const absent = explanation.terms.filter((term) => term.contribution <= 0 && term.channel === "word").map((term) => term.term);
   const most = Math.max(...found.map((term) => term.contribution));

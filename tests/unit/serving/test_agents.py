@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from rag_bm25 import BM25Index, IndexGroup
 from rag_bm25.serving import agents, texts
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
-
-    from rag_bm25 import BM25Index
 
 
 def use(asker: Any, script: Callable[[Any], Awaitable[Any]], *, allow_writes: bool = False) -> Any:
@@ -235,3 +234,13 @@ def test_resources_are_figures_and_chunks_as_json(asker: Any) -> None:
 @pytest.mark.parametrize("uri", ["rag-bm25://nothing", "rag-bm25://chunks/none", "file:///etc/passwd"])
 def test_unknown_resources_are_errors_of_the_protocol(asker: Any, uri: str) -> None:
     assert_protocol_error(asker, lambda client: client.read_resource(uri), "no ")
+
+
+def test_hits_of_several_indexes_name_theirs(index: BM25Index, asker: Any) -> None:
+    other = BM25Index.open(":memory:", "more", config=index.config)
+    other.add(["The notice, notice, notice."], ids=["law.txt#1"])
+    of_two = type(asker)(IndexGroup([index, other]))
+    for served, parts in ((of_two, [1, 0, 0]), (asker, [None, None])):
+        _, *hits = map(json.loads, call(served, "search", query="notice")[0].splitlines())
+        assert [hit.get("part") for hit in hits] == parts
+    assert "notice" in call(of_two, "explain", query="notice", id="law.txt#1", part=1)[0]

@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from rag_bm25 import QueryWeighting
+from rag_bm25 import BM25Index, IndexGroup, QueryWeighting
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from rag_bm25 import BM25Index
 
 API = "/api/v1"
 
@@ -509,3 +508,21 @@ def test_the_page_is_served_with_strict_headers(asker: Any) -> None:
     answer = asker.get(f"{API}/search", query="a")
     assert (answer.headers["cache-control"], answer.headers["x-content-type-options"]) == ("no-store", "nosniff")
     assert asker.get("/healthz").json() == {"status": "ok"}
+
+
+def test_several_indexes_are_served_as_one(index: BM25Index, make_asker: Callable[..., Any]) -> None:
+    other = BM25Index.open(":memory:", "more", config=index.config)
+    other.add(["The notice, notice, notice."], ids=["law.txt#1"])
+    asker = type(make_asker())(IndexGroup([index, other]))
+    hits = asker.post(f"{API}/search", query="notice").json()["hits"]
+    assert [(hit["id"], hit["part"]) for hit in hits] == [("law.txt#1", 1), ("memo.txt#0", 0), ("law.txt#1", 0)]
+    for hit in hits:
+        asked = {"query": "notice", "id": hit["id"], "part": hit["part"]}
+        explanation = asker.post(f"{API}/explain", **asked).json()["explanation"]
+        assert explanation["value"] == pytest.approx(hit["score"], rel=1e-5)
+    assert_refused(asker.post(f"{API}/explain", query="notice", id="law.txt#1"), 400, "bad_request", "give part")
+    assert asker.get(f"{API}/statistics").json()["index"]["num_chunks"] == 6
+    for path in ("/sources", "/chunks/memo.txt%230", "/statistics/top-terms", "/statistics/lengths"):
+        assert asker.get(f"{API}{path}").status_code == 200
+    refused = asker.post(f"{API}/search", query="notice", filter="lang == 1").json()["error"]["message"]
+    assert "memory" not in refused.replace("in-memory store", "")
