@@ -15,6 +15,7 @@ from rag_bm25.analysis import AnalyzerConfig
 from rag_bm25.cli import options as opt
 from rag_bm25.cli.console import print_json, print_note, progress_bars, show
 from rag_bm25.cli.embedding import DenseSearch, Model
+from rag_bm25.cli.gating import GateOptions, require_folder
 from rag_bm25.cli.rendering import render_comparison, render_evaluation
 from rag_bm25.cli.reranking import use_index
 from rag_bm25.cli.settings import AUTO, COUNT_TITLES, IndexOptions, parse_grid
@@ -22,6 +23,7 @@ from rag_bm25.definitions import UNSET
 from rag_bm25.documents.chunks import Hit
 from rag_bm25.errors import InputError
 from rag_bm25.evaluation import BeirDataset
+from rag_bm25.evaluation.baseline import Baseline, Recorder
 from rag_bm25.evaluation.comparison import PairedTest
 from rag_bm25.evaluation.running import EvaluationResult, Run, in_memory, mean_length, write_run
 from rag_bm25.hits.options import SearchOptions
@@ -29,6 +31,7 @@ from rag_bm25.index.config import IndexConfig
 from rag_bm25.index.index import BM25Index
 from rag_bm25.index.searching.hybrid import FusionOptions
 from rag_bm25.index.settings import document_side
+from rag_bm25.index.stored_config import parameters_of
 from rag_bm25.query.query import Query
 from rag_bm25.weighting.query import QueryWeighting
 
@@ -77,6 +80,7 @@ def evaluate(
     dense: DenseSearch,
     fusion: FusionOptions,
     place: EvaluatedIndex,
+    gate: GateOptions,
     split: Annotated[str, typer.Option(help="The judgements: qrels/SPLIT.tsv, .qrels or .txt.")] = "test",
     measure: Annotated[
         list[str] | None,
@@ -114,32 +118,58 @@ def evaluate(
     With --compare, each configuration stands beside the one of the options. p is that of a paired randomisation test
     over the queries; with several, adjusted by Holm's method. Those that differ on the query's side alone, as by
     idf, k3 or bigram_weight, share an index.
+
+    With --baseline and --min, the exit code is 1 if a measure is significantly worse than in a file of --save, which
+    may have been made by another version or with other settings, or if it is too low.
     """
     compared = [("as given", {}), *(one for text in compare or () for one in parse_grid(text, "--compare"))]
     labels = [label for label, _ in compared]
-    if run is not None and not run.parent.is_dir():
-        raise InputError(f"there is no folder {run.parent} to put {run.name} in")
+    bounds = gate.bounds()
+    require_folder(run)
+    require_folder(gate.save)
     model = dense.load(Query(""), options, fusion)
     default = COUNT_TITLES if place.collection is None else {}
     base = {**default, **settings.given(auto=True), **_take_weighting(options)}
     search = partial(_search, dense, model, {**options, **fusion, "namespace": place.namespace or ""})
     dataset = evaluation.load_beir(folder, split, corpus=place.collection is None)
+    earlier = gate.read(dataset)
+    measures = gate.measures(measure or (), bounds, earlier)
     with place.open(model) as (plain, open_index), progress_bars(progress) as update:
         configs = [_make_config(plain, {**base, **change}, dataset) for _, change in compared]
         embed = model.embed_documents if model else None
+        recorder = Recorder(
+            dataset,
+            place.namespace or "",
+            {**options, "weighting": configs[0].query_weighting()},
+            by_words=dense.mode != "dense",
+            earlier=earlier.queries if earlier else {},
+        )
         results = evaluation.evaluate_each(
-            configs, dataset, open_index, update, measures=measure or (), search=search, embeddings=embed
+            configs,
+            dataset,
+            open_index,
+            update,
+            measures=measures,
+            search=search,
+            embeddings=embed,
+            inspect=recorder.record if gate.records else None,
         )
     _note_losses(dataset, results[0].run)
     if run is not None:
         _write_runs(run, labels, results)
     tests = {name: _compare(results, name) for name in results[0].per_query.values}
+    named = {**parameters_of(configs[0]), "split": split, **options, **fusion, "mode": dense.mode}
+    outcome = gate.judge(Baseline.of(dataset, named, recorder.queries), earlier, bounds, results[0].measures.to_dict())
     if as_json:
-        print_json({**_to_plain(labels, results, configs, tests), "skipped": len(dataset.skipped)})
-        return
-    show(render_evaluation(folder.resolve().name, results[0], configs[0]))
-    if len(results) > 1:
-        show("", render_comparison(labels, results, tests["ndcg@10"]))
+        print_json(
+            {**_to_plain(labels, results, configs, tests), "skipped": len(dataset.skipped), **outcome.to_dict()}
+        )
+    else:
+        show(render_evaluation(folder.resolve().name, results[0], configs[0]))
+        if len(results) > 1:
+            show("", render_comparison(labels, results, tests["ndcg@10"]))
+        outcome.show()
+    outcome.end()
 
 
 def _take_weighting(options: SearchOptions) -> dict[str, Any]:
