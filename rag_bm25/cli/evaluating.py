@@ -130,7 +130,7 @@ def evaluate(
     model = dense.load(Query(""), options, fusion)
     default = COUNT_TITLES if place.collection is None else {}
     base = {**default, **settings.given(auto=True), **_take_weighting(options)}
-    search = partial(_search, dense, model, {**options, **fusion, "namespace": place.namespace or ""})
+    search = partial(search_judged, dense, model, {**options, **fusion, "namespace": place.namespace or ""})
     dataset = evaluation.load_beir(folder, split, corpus=place.collection is None)
     earlier = gate.read(dataset)
     measures = gate.measures(measure or (), bounds, earlier)
@@ -161,15 +161,13 @@ def evaluate(
     named = {**parameters_of(configs[0]), "split": split, **options, **fusion, "mode": dense.mode}
     outcome = gate.judge(Baseline.of(dataset, named, recorder.queries), earlier, bounds, results[0].measures.to_dict())
     if as_json:
-        print_json(
-            {**_to_plain(labels, results, configs, tests), "skipped": len(dataset.skipped), **outcome.to_dict()}
-        )
+        print_json({**_to_plain(labels, results, configs, tests), "skipped": len(dataset.skipped), **outcome.to_dict()})
     else:
         show(render_evaluation(folder.resolve().name, results[0], configs[0]))
         if len(results) > 1:
             show("", render_comparison(labels, results, tests["ndcg@10"]))
-        outcome.show()
-    outcome.end()
+    if not outcome.tell(as_json=as_json):
+        raise typer.Exit(1)
 
 
 def _take_weighting(options: SearchOptions) -> dict[str, Any]:
@@ -178,7 +176,7 @@ def _take_weighting(options: SearchOptions) -> dict[str, Any]:
     return {name: value for name, value in vars(weighting).items() if value is not UNSET}
 
 
-def _search(
+def search_judged(
     dense: DenseSearch,
     model: Model | None,
     given: Mapping[str, Any],

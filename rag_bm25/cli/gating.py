@@ -1,4 +1,4 @@
-"""The gate of ``rag-bm25 evaluate`` and of ``rag-bm25 ingest --dry-run``: is a run worse than another, or too bad?"""
+"""A gate for judged queries: a run that is worse than another, or too bad, ends with exit code 1."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
@@ -42,22 +42,20 @@ class Outcome:
         compared = {} if self.changes is None else {"changes": {"settings": self.settings, **asdict(self.changes)}}
         return {**compared, **({"failures": self.failures} if self.failures else {})}
 
-    def show(self) -> None:
-        """Print the comparison for people."""
-        if self.changes is None:
-            return
-        show("", *render_changes(self.changes))
-        if self.settings:
-            show(f"other settings: {list_first(self.settings)}")
-        if self.changes.num_queries < FEWEST_QUERIES:
-            print_note(f"no fall of fewer than {FEWEST_QUERIES} queries is significant")
-
-    def end(self) -> None:
-        """Print what is wrong, and end with exit code 1 if anything is."""
+    def tell(self, *, as_json: bool) -> bool:
+        """Print the comparison for people, and what is wrong; return whether nothing is."""
+        if self.changes is not None and not as_json:
+            self._show(self.changes)
         for failure in self.failures:
             print_error(failure)
-        if self.failures:
-            raise typer.Exit(1)
+        return not self.failures
+
+    def _show(self, changes: Changes) -> None:
+        show("", *render_changes(changes))
+        if self.settings:
+            show(f"other settings: {list_first(self.settings)}")
+        if changes.num_queries < FEWEST_QUERIES:
+            print_note(f"no fall of fewer than {FEWEST_QUERIES} queries is significant")
 
 
 def compare_runs(before: Baseline, after: Baseline, name: str) -> Outcome:
@@ -117,10 +115,9 @@ class GateOptions:
     def measures(self, given: Iterable[str], bounds: Mapping[str, float], earlier: Baseline | None) -> list[str]:
         """Return the further measures: those that are given or have bounds, and those of the baseline."""
         kept = [] if earlier is None else earlier.measures
-        wanted = [name for name in dict.fromkeys((*given, *bounds)) if name not in MEASURES]
-        if earlier is not None and (missing := [name for name in wanted if name not in kept]):
+        if earlier is not None and (missing := [name for name in given if name not in kept]):
             raise InputError(f"{self.baseline} does not have {missing[0]}: save a new one with --measure {missing[0]}")
-        return list(dict.fromkeys([*wanted, *(name for name in kept if name not in MEASURES)]))
+        return [name for name in dict.fromkeys((*given, *bounds, *kept)) if name not in MEASURES]
 
     def judge(
         self, record: Baseline, earlier: Baseline | None, bounds: Mapping[str, float], means: Mapping[str, float]

@@ -32,7 +32,9 @@ if TYPE_CHECKING:
     from rag_bm25.weighting.calibration import Calibration
 
 MAX_LISTED = 5
-MAX_QUERIES = 10
+MAX_QUERIES = 10  # that are worse, and that are better
+MAX_QUERY_CELLS = 60
+MAX_FALLS = 3  # of a query
 SNIPPET_LINES = 3
 INDENT = 4
 GAP = " … "  # between fragments
@@ -203,22 +205,29 @@ def render_changes(changes: Changes) -> list[RenderableType]:
         table.add_row(name, *means, _format_p_value(one.test), f"{one.test.better:,}", f"{one.test.worse:,}")
     counts = f"{len(changes.worse):,} worse, {len(changes.better):,} better, {len(changes.reordered):,} only reordered"
     summary = f"{count(changes.num_queries, 'query', 'queries')}: {counts}"
-    shown = [*changes.worse[:MAX_QUERIES], *changes.better[:MAX_QUERIES]]
-    return [table, "", Text(summary), *map(_render_query, shown)]
+    worse = [_render_worse(change) for change in changes.worse[:MAX_QUERIES]]
+    return [table, "", Text(summary), *worse, *map(_render_measures, changes.better[:MAX_QUERIES])]
 
 
-def _render_query(change: QueryChange) -> Text:
-    """Return the measures of a query, and why relevant documents have worse places."""
-    moved = {name: (change.before[name], value) for name, value in change.after.items() if change.before[name] != value}
-    shown = ", ".join(f"{name} {before:.4f} -> {after:.4f}" for name, (before, after) in moved.items())
-    lines = [Text.assemble((f"{change.id}  ", "bold"), f"{change.text!r}: {shown}")]
-    for fall in change.falls[:MAX_LISTED]:
-        place = "not found" if fall.after is None else f"place {fall.after}"
-        above = f"; {fall.displaced_by} came before it" if fall.displaced_by else ""
+def _render_measures(change: QueryChange) -> Text:
+    """Return a query with the measures that have changed."""
+    moved = [(name, change.before[name], value) for name, value in change.after.items() if change.before[name] != value]
+    shown = ", ".join(f"{name} {before:.4f} -> {after:.4f}" for name, before, after in moved)
+    text = Text(change.text)
+    text.truncate(MAX_QUERY_CELLS, overflow="ellipsis")
+    return Text.assemble((change.id, "bold"), "  ", text, f"  {shown}")
+
+
+def _render_worse(change: QueryChange) -> Text:
+    """Return a query with its measures, and with the reasons why relevant documents have worse places."""
+    lines = [_render_measures(change)]
+    for fall in change.falls[:MAX_FALLS]:
+        place = "not found" if fall.after is None else f"{fall.after}"
+        above = f", above it now {fall.displaced_by}" if fall.displaced_by else ""
         lines += [Text(f"  {fall.id}: place {fall.before} -> {place}{above}")]
         lines += [Text(f"    {reason}") for reason in fall.reasons]
-    if more := len(change.falls) - MAX_LISTED:
-        lines += [Text(f"  and {more:,} more")] if more > 0 else []
+    if (more := len(change.falls) - MAX_FALLS) > 0:
+        lines += [Text(f"  and {count(more, 'more relevant document')} with a worse place")]
     return Text("\n").join(lines)
 
 

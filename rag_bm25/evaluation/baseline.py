@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from rag_bm25.evaluation.datasets import BeirDataset
     from rag_bm25.evaluation.running import EvaluationResult, Run
+    from rag_bm25.hits.options import SearchOptions
     from rag_bm25.index.arguments import Namespaces
     from rag_bm25.index.index import BM25Index
     from rag_bm25.query.terms import QueryTerms
@@ -96,12 +97,10 @@ class Baseline:
 
     def write(self, path: Path) -> None:
         """Write all that a later run needs, replacing a file only when the new one is complete."""
-        plain = {KIND: FILE_FORMAT, **asdict(self)}
-        for hit in (hit for query in plain["queries"].values() for hit in query["hits"].values()):
-            hit["weights"] = hit["weights"] if hit["grade"] > 0 else None  # of others only the places are compared
+        text = json.dumps({KIND: FILE_FORMAT, **asdict(self)}, ensure_ascii=False, indent=1)
         part = Path(f"{path}.part")
         try:
-            part.write_text(json.dumps(plain, ensure_ascii=False, indent=1) + "\n", encoding="utf-8", newline="\n")
+            part.write_text(f"{text}\n", encoding="utf-8", newline="\n")
             part.replace(path)
         except OSError as error:
             error.filename, error.filename2 = str(path), None  # the user knows nothing of the part
@@ -113,7 +112,7 @@ class Baseline:
         try:
             plain = json.loads(path.read_text(encoding="utf-8"))
             if (form := plain.pop(KIND)) != FILE_FORMAT:
-                raise ValueError(f"its format is {form!r}, and this version reads {FILE_FORMAT}")  # noqa: TRY301
+                raise ValueError(f"its format is {form!r}, and this version reads {FILE_FORMAT}")
             queries = {id_: _read_query(query) for id_, query in plain.pop("queries").items()}
             baseline = cls(**plain, queries=queries)
             list(map(baseline.values, baseline.measures))
@@ -144,7 +143,7 @@ class Recorder:
 
     dataset: BeirDataset
     namespace: Namespaces
-    options: Mapping[str, Any]  # of the search
+    options: SearchOptions
     by_words: bool = True  # without, terms have no weights
     earlier: Mapping[str, RecordedQuery] = field(default_factory=dict)
     queries: dict[str, RecordedQuery] = field(default_factory=dict)
@@ -154,7 +153,7 @@ class Recorder:
         # ruff: noqa: SLF001 - the weights of terms and chunks are those that the search has used
         scope = parse_scope(None, self.namespace)
         texts = [self.dataset.queries[id_] if self.by_words else "" for id_ in found]
-        weighed = index._searcher.prepare(texts, scope, {**self.options})
+        weighed = index._searcher.prepare(texts, scope, self.options)
         chunks = {id_: self._chunks(id_, list(hits), result.run[id_]) for id_, hits in found.items()}
         names = index._live.view.statistics.namespaces if scope.namespaces is None else scope.namespaces
         wanted = {(name, chunk) for of_query in chunks.values() for chunk in of_query.values() for name in names}
@@ -173,11 +172,13 @@ class Recorder:
             )
 
     def _chunks(self, id_: str, found: list[str], run: Mapping[str, float]) -> dict[str, str]:
-        """Return the best chunk of each document to be recorded: the first ones, the relevant ones, and earlier ones."""
+        """Return the best chunk of each document to record: first ones, relevant ones, and those of earlier."""
         grades, best = self.dataset.qrels[id_], dict[str, str]()
         for chunk in found:
             best.setdefault(chunk if chunk in run else CHUNK_NUMBER.sub("", chunk), chunk)
-        first = {doc: chunk for at, (doc, chunk) in enumerate(best.items()) if at < FIRST_HITS or grades.get(doc, 0) > 0}
+        first = {
+            doc: chunk for at, (doc, chunk) in enumerate(best.items()) if at < FIRST_HITS or grades.get(doc, 0) > 0
+        }
         earlier = self.earlier[id_].hits if id_ in self.earlier else {}
         return first | {doc: hit.chunk for doc, hit in earlier.items() if doc not in best and hit.grade > 0}
 

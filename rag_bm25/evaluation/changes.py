@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rag_bm25.evaluation.baseline import Baseline, RecordedHit, RecordedQuery, Weights
 
 ALPHA = 0.05  # level of significance
-MAX_REASONS = 2  # of each side
+MAX_REASONS = 3
 LEAST_SHARE = 0.01  # of a score: less is no reason
 
 
@@ -72,9 +72,9 @@ class Changes:
 
 
 def compare(before: Baseline, after: Baseline) -> Changes:
-    """Compare two runs on the same queries by the measures of the later one, which the earlier one has as well."""
+    """Compare two runs on the same queries by the measures that both have."""
     measures = {}
-    for name in after.measures:
+    for name in (name for name in after.measures if name in before.measures):
         first, second = ([run.queries[id_].measures[name] for id_ in after.queries] for run in (before, after))
         measures[name] = MeasureChange(fmean(first), fmean(second), paired_test(first, second))
     changes = [_change(id_, before.queries[id_], query) for id_, query in after.queries.items()]
@@ -86,17 +86,18 @@ def compare(before: Baseline, after: Baseline) -> Changes:
 
 
 def _change(id_: str, before: RecordedQuery, after: RecordedQuery) -> QueryChange:
-    of_before = {name: before.measures[name] for name in after.measures}
-    return QueryChange(id_, after.text, of_before, after.measures, list(_falls(before, after)))
+    common = before.measures.keys() & after.measures.keys()
+    first, second = ({name: of[name] for name in of if name in common} for of in (before.measures, after.measures))
+    return QueryChange(id_, after.text, first, second, list(_falls(before, after)))
 
 
 def _falls(before: RecordedQuery, after: RecordedQuery) -> Iterator[Fall]:
     for id_, hit in before.hits.items():
-        now = after.hits[id_] if id_ in after.hits else None
-        if hit.grade > 0 and hit.rank and (now is None or now.rank is None or now.rank > hit.rank):
+        now = after.hits.get(id_)
+        place = None if now is None else now.rank
+        if hit.grade > 0 and hit.rank and (place is None or place > hit.rank):
             above = _displacing(id_, before, after)
-            reasons = list(_reasons(hit, now, above, before, after))
-            yield Fall(id_, hit.rank, now and now.rank, above, reasons)
+            yield Fall(id_, hit.rank, place, above, list(_reasons(hit, now, above, before, after)))
 
 
 def _displacing(id_: str, before: RecordedQuery, after: RecordedQuery) -> str:
@@ -112,38 +113,44 @@ def _displacing(id_: str, before: RecordedQuery, after: RecordedQuery) -> str:
 def _reasons(
     was: RecordedHit, now: RecordedHit | None, above: str, before: RecordedQuery, after: RecordedQuery
 ) -> Iterator[str]:
-    if now is None or now.weights is None:
-        yield f"its chunk {was.chunk!r} is not in the index any more"
+    """Yield the terms by which a document has lost most, by itself or against the one that is above it now."""
+    if now is None or now.weights is None or was.weights is None:
+        yield f"the chunk {was.chunk!r} is not in the index any more"
         return
-    other: Weights = (after.hits[above].weights or {}) if above else {}
-    score = sum(before.weights.get(term, 0.0) * weight for term, weight in (was.weights or {}).items())
-    effects = sorted(_effects(was.weights or {}, now.weights, other, before, after))
-    of_query = [reason for effect, reason in effects if effect < -LEAST_SHARE * score][:MAX_REASONS]
-    yield from of_query
-    if above and not (of_query and above in before.first_hits):
-        gains = sorted(_gains(now.weights, other, above, after.weights), reverse=True)
-        yield from [reason for gain, reason in gains if gain > LEAST_SHARE * score][:MAX_REASONS]
+    others = [run.hits[above].weights if above in run.hits else None for run in (before, after)]
+    effects = sorted(_effects(was.weights, now.weights, above, *others, before, after))
+    least = LEAST_SHARE * sum(before.weights[term] * weight for term, weight in was.weights.items())
+    yield from [reason for effect, reason in effects if effect < -least][:MAX_REASONS]
 
 
 def _effects(
-    was: Weights, now: Weights, other: Weights, before: RecordedQuery, after: RecordedQuery
+    was: Weights,
+    now: Weights,
+    above: str,
+    above_was: Weights | None,  # None if it was not among the hits that are known
+    above_now: Weights | None,
+    before: RecordedQuery,
+    after: RecordedQuery,
 ) -> Iterator[tuple[float, str]]:
-    """Yield by how much each term moves a document away from another one, and how."""
-    for term, old in before.weights.items():
+    """Yield by how much each term moves a document towards the one that is above it now, below 0, and why."""
+    for term in before.weights | after.weights:
+        old, new = before.weights.get(term, 0.0), after.weights.get(term, 0.0)
         first, second = was.get(term, 0.0), now.get(term, 0.0)
+        other = (above_now or {}).get(term, 0.0)
+        other_before = other if above_was is None else above_was.get(term, 0.0)
         if term not in after.weights:
-            yield -old * first, f"{term} is no term of the query any more: it gave {old * first:.2f}"
-            continue
-        new = after.weights[term]
-        chunk = f"has weight {first:.2f} -> {second:.2f} in the chunk" if second else "is not in the chunk any more"
-        yield old * (second - first), f"{term} {chunk}: it gave {old * first:.2f}, and gives {new * second:.2f}"
-        dfs = f"df {before.df[term]:,} of {before.num_chunks:,} -> {after.df[term]:,} of {after.num_chunks:,}"
-        yield (new - old) * (second - other.get(term, 0.0)), f"{term} has {dfs}, query weight {old:.2f} -> {new:.2f}"
+            yield -old * first, f"{term} is not in the query any more: it gave {old * first:.2f}"
+        elif second:
+            yield old * (second - first), f"{term} has the weight {first:.2f} -> {second:.2f} in the chunk"
+        else:
+            yield -old * first, f"{term} is not in the chunk any more: it gave {old * first:.2f}"
+        yield old * (other_before - other), f"{term} has the weight {other_before:.2f} -> {other:.2f} in {above}"
+        if term in before.weights and term in after.weights:
+            moved = f"{_df(term, before)} -> {_df(term, after)}, query weight {old:.2f} -> {new:.2f}"
+            yield (new - old) * (second - other), f"{term} has df {moved}"
+        if above_was is None or term not in before.weights:
+            yield new * (second - other), f"{term} gives {new * other:.2f} to {above}, {new * second:.2f} to this one"
 
 
-def _gains(own: Weights, other: Weights, above: str, weights: Weights) -> Iterator[tuple[float, str]]:
-    """Yield how much more each term gives to the document above."""
-    for term, weight in other.items():
-        gives = weights[term] * weight
-        own_part = weights[term] * own.get(term, 0.0)
-        yield gives - own_part, f"{term} gives {gives:.2f} to {above}, and {own_part:.2f} to this one"
+def _df(term: str, query: RecordedQuery) -> str:
+    return f"{query.df[term]:,} of {query.num_chunks:,}"

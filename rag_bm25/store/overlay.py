@@ -90,9 +90,7 @@ class _Overlay:
         own = self._own.search(queries, arm)
         return [sorted(chain(*matches), key=rank_of)[: arm.limit] for matches in zip(own, below, strict=True)]
 
-    def _search_below(
-        self, queries: Sequence[SparseVector] | NDArray[np.float32], arm: SearchArm
-    ) -> list[list[Match]]:
+    def _search_below(self, queries: Sequence[SparseVector] | NDArray[np.float32], arm: SearchArm) -> list[list[Match]]:
         """Search the rows below that are not deleted; where too many are, copy the others."""
         for factor in WIDER:
             asked = min(arm.limit + len(self._deleted), factor * arm.limit, MAX_K)
