@@ -11,6 +11,7 @@ from typing import Annotated, Any, TypeAlias
 import typer
 
 from rag_bm25 import evaluation
+from rag_bm25._version import __version__
 from rag_bm25.analysis import AnalyzerConfig
 from rag_bm25.cli import options as opt
 from rag_bm25.cli.console import print_json, print_note, progress_bars, show
@@ -158,7 +159,14 @@ def evaluate(
     if run is not None:
         _write_runs(run, labels, results)
     tests = {name: _compare(results, name) for name in results[0].per_query.values}
-    named = {**parameters_of(configs[0]), "split": split, **options, **fusion, "mode": dense.mode}
+    named = {
+        "version": __version__,
+        **parameters_of(configs[0]),
+        "split": split,
+        **options,
+        **fusion,
+        "mode": dense.mode,
+    }
     outcome = gate.judge(Baseline.of(dataset, named, recorder.queries), earlier, bounds, results[0].measures.to_dict())
     if as_json:
         print_json({**_to_plain(labels, results, configs, tests), "skipped": len(dataset.skipped), **outcome.to_dict()})

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from rag_bm25._version import __version__
 from rag_bm25.errors import InputError
 from rag_bm25.evaluation.running import CHUNK_NUMBER
 from rag_bm25.index.arguments import list_first, parse_scope
@@ -74,8 +73,7 @@ class Baseline:
     @classmethod
     def of(cls, dataset: BeirDataset, settings: Mapping[str, Any], queries: dict[str, RecordedQuery]) -> Baseline:
         """Return a baseline of what was recorded; settings that JSON does not have are named."""
-        named = {"version": __version__, **settings}
-        plain = json.loads(json.dumps(named, default=lambda value: getattr(value, "__name__", repr(value))))
+        plain = json.loads(json.dumps(settings, default=lambda value: getattr(value, "__name__", repr(value))))
         return cls(_digest(dataset), plain, queries)
 
     @property

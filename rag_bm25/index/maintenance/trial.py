@@ -33,6 +33,7 @@ def dry_run(index: BM25Index) -> Iterator[BM25Index]:
 
     Examples
     --------
+    >>> from rag_bm25 import BM25Index, IndexConfig
     >>> with BM25Index.open(":memory:", "docs", config=IndexConfig(chunk_size=500)) as index:
     ...     with dry_run(index) as trial:
     ...         ids = trial.add(["Milvus stores sparse vectors."])
