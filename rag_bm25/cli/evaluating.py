@@ -138,13 +138,9 @@ def evaluate(
     with place.open(model) as (plain, open_index), progress_bars(progress) as update:
         configs = [_make_config(plain, {**base, **change}, dataset) for _, change in compared]
         embed = model.embed_documents if model else None
-        recorder = Recorder(
-            dataset,
-            place.namespace or "",
-            {**options, "weighting": configs[0].query_weighting()},
-            by_words=dense.mode != "dense",
-            earlier=earlier.queries if earlier else {},
-        )
+        asked: SearchOptions = {**options, "weighting": configs[0].query_weighting()}
+        known, by_words = earlier.queries if earlier else {}, dense.mode != "dense"
+        recorder = Recorder(dataset, place.namespace or "", asked, by_words=by_words, earlier=known)
         results = evaluation.evaluate_each(
             configs,
             dataset,
@@ -159,15 +155,9 @@ def evaluate(
     if run is not None:
         _write_runs(run, labels, results)
     tests = {name: _compare(results, name) for name in results[0].per_query.values}
-    named = {
-        "version": __version__,
-        **parameters_of(configs[0]),
-        "split": split,
-        **options,
-        **fusion,
-        "mode": dense.mode,
-    }
-    outcome = gate.judge(Baseline.of(dataset, named, recorder.queries), earlier, bounds, results[0].measures.to_dict())
+    searched = {"split": split, "mode": dense.mode, **options, **fusion}
+    record = Baseline.of(dataset, {"version": __version__, **parameters_of(configs[0]), **searched}, recorder.queries)
+    outcome = gate.judge(record, earlier, bounds, results[0].measures.to_dict())
     if as_json:
         print_json({**_to_plain(labels, results, configs, tests), "skipped": len(dataset.skipped), **outcome.to_dict()})
     else:

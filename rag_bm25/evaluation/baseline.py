@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -14,10 +13,12 @@ from rag_bm25.errors import InputError
 from rag_bm25.evaluation.running import CHUNK_NUMBER
 from rag_bm25.index.arguments import list_first, parse_scope
 from rag_bm25.index.searching.rows import read_newest
+from rag_bm25.statistics.portable import replacing
 from rag_bm25.vectors.terms import term_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from pathlib import Path
 
     from rag_bm25.evaluation.datasets import BeirDataset
     from rag_bm25.evaluation.running import EvaluationResult, Run
@@ -96,13 +97,8 @@ class Baseline:
     def write(self, path: Path) -> None:
         """Write all that a later run needs, replacing a file only when the new one is complete."""
         text = json.dumps({KIND: FILE_FORMAT, **asdict(self)}, ensure_ascii=False, indent=1)
-        part = Path(f"{path}.part")
-        try:
+        with replacing(path) as part:
             part.write_text(f"{text}\n", encoding="utf-8", newline="\n")
-            part.replace(path)
-        except OSError as error:
-            error.filename, error.filename2 = str(path), None  # the user knows nothing of the part
-            raise
 
     @classmethod
     def read(cls, path: Path) -> Baseline:

@@ -117,8 +117,8 @@ def _reasons(
     if now is None or now.weights is None or was.weights is None:
         yield f"the chunk {was.chunk!r} is not in the index any more"
         return
-    others = [run.hits[above].weights if above in run.hits else None for run in (before, after)]
-    effects = sorted(_effects(was.weights, now.weights, above, *others, before, after))
+    above_was, above_now = (run.hits[above].weights if above in run.hits else None for run in (before, after))
+    effects = sorted(_effects(was.weights, now.weights, above, above_was, above_now, before, after))
     least = LEAST_SHARE * sum(before.weights[term] * weight for term, weight in was.weights.items())
     yield from [reason for effect, reason in effects if effect < -least][:MAX_REASONS]
 

@@ -41,9 +41,10 @@ BATCH_QUERIES = 50
 
 Run: TypeAlias = dict[str, dict[str, float]]
 """Query id -> document id -> score, best first."""
-Inspect: TypeAlias = "Callable[[BM25Index, Run, EvaluationResult], object]"
 Search: TypeAlias = "Callable[..., Sequence[Sequence[Hit]]]"
 """Search with an index, queries, k and options, such as :meth:`BM25Index.search_batch`: the hits of each query."""
+Inspect: TypeAlias = "Callable[[BM25Index, Run, EvaluationResult], object]"
+"""Look at an index that is open, with its run by chunks and the result."""
 
 
 @dataclass(frozen=True)
