@@ -15,13 +15,11 @@ from rag_bm25._version import __version__
 from rag_bm25.analysis import AnalyzerConfig
 from rag_bm25.cli import options as opt
 from rag_bm25.cli.console import print_json, print_note, progress_bars, show
-from rag_bm25.cli.embedding import DenseSearch, Model
-from rag_bm25.cli.gating import GateOptions, require_folder
+from rag_bm25.cli.embedding import DenseSearch, Model, search_judged
+from rag_bm25.cli.gating import GateOptions
 from rag_bm25.cli.rendering import render_comparison, render_evaluation
-from rag_bm25.cli.reranking import use_index
 from rag_bm25.cli.settings import AUTO, COUNT_TITLES, IndexOptions, parse_grid
 from rag_bm25.definitions import UNSET
-from rag_bm25.documents.chunks import Hit
 from rag_bm25.errors import InputError
 from rag_bm25.evaluation import BeirDataset
 from rag_bm25.evaluation.baseline import Baseline, Recorder
@@ -125,16 +123,16 @@ def evaluate(
     """
     compared = [("as given", {}), *(one for text in compare or () for one in parse_grid(text, "--compare"))]
     labels = [label for label, _ in compared]
-    bounds = gate.bounds()
-    require_folder(run)
-    require_folder(gate.save)
+    for file in filter(None, (run, gate.save)):
+        if not file.parent.is_dir():
+            raise InputError(f"there is no folder {file.parent} to put {file.name} in")
     model = dense.load(Query(""), options, fusion)
     default = COUNT_TITLES if place.collection is None else {}
     base = {**default, **settings.given(auto=True), **_take_weighting(options)}
     search = partial(search_judged, dense, model, {**options, **fusion, "namespace": place.namespace or ""})
     dataset = evaluation.load_beir(folder, split, corpus=place.collection is None)
     earlier = gate.read(dataset)
-    measures = gate.measures(measure or (), bounds, earlier)
+    measures = gate.measures(measure or (), earlier)
     with place.open(model) as (plain, open_index), progress_bars(progress) as update:
         configs = [_make_config(plain, {**base, **change}, dataset) for _, change in compared]
         embed = model.embed_documents if model else None
@@ -149,7 +147,7 @@ def evaluate(
             measures=measures,
             search=search,
             embeddings=embed,
-            inspect=recorder.record if gate.records else None,
+            inspect=recorder.record if gate.save or earlier else None,
         )
     _note_losses(dataset, results[0].run)
     if run is not None:
@@ -157,7 +155,7 @@ def evaluate(
     tests = {name: _compare(results, name) for name in results[0].per_query.values}
     searched = {"split": split, "mode": dense.mode, **options, **fusion}
     record = Baseline.of(dataset, {"version": __version__, **parameters_of(configs[0]), **searched}, recorder.queries)
-    outcome = gate.judge(record, earlier, bounds, results[0].measures.to_dict())
+    outcome = gate.judge(record, earlier, results[0].measures.to_dict())
     if as_json:
         print_json({**_to_plain(labels, results, configs, tests), "skipped": len(dataset.skipped), **outcome.to_dict()})
     else:
@@ -172,23 +170,6 @@ def _take_weighting(options: SearchOptions) -> dict[str, Any]:
     """Take the weighting out of the options of a search, as settings of a config, which can be compared."""
     weighting = options.pop("weighting", None) or QueryWeighting()
     return {name: value for name, value in vars(weighting).items() if value is not UNSET}
-
-
-def search_judged(
-    dense: DenseSearch,
-    model: Model | None,
-    given: Mapping[str, Any],
-    index: BM25Index,
-    texts: Sequence[str],
-    k: int,
-    **weighting: Any,
-) -> Sequence[Sequence[Hit]]:
-    """Return the hits of each query; a search by dense vectors alone has no weighting of words."""
-    use_index(given, index)
-    asked = {**given, **({} if dense.mode == "dense" and model else weighting)}
-    if model is None:
-        return index.search_batch(texts, k, **asked)
-    return [dense.search(index, model, text, Query(text), {"k": k, **asked}) for text in texts]
 
 
 def _note_losses(dataset: BeirDataset, run: Run) -> None:

@@ -18,8 +18,8 @@ from rag_bm25.analysis.contract import require_analyzer
 from rag_bm25.cli import options as opt
 from rag_bm25.cli import watching
 from rag_bm25.cli.console import ingest_bar, print_error, print_note, print_result, progress_bars
-from rag_bm25.cli.embedding import Embedding, Model, load_model, require_model
-from rag_bm25.cli.rehearsing import Rehearsal, RehearsalOptions
+from rag_bm25.cli.embedding import DenseSearch, Embedding, Model, load_model, require_model, search_judged
+from rag_bm25.cli.gating import Outcome, RehearsalOptions
 from rag_bm25.cli.rendering import count, join_first
 from rag_bm25.cli.settings import (
     DEFAULT_CHUNK_SIZE,
@@ -154,14 +154,16 @@ def ingest(
         "embeddings": model,
         "workers": workers,
     }
-    rehearse = rehearsal.load(model if isinstance(model, Model) else None, own_namespace)
-    open_index = partial(_open_or_create, place, given, check=check, storage=made_in, rehearse=rehearse)
-    tell = partial(_tell, place, rehearse, prune=prune, as_json=as_json)
+    open_index = partial(_open_or_create, place, given, check=check, storage=made_in, read_only=rehearsal.dry_run)
+    search = partial(search_judged, DenseSearch(), model, {"namespace": own_namespace})
+    outcome = Outcome(rehearsal.dry_run)
+    target_of = partial(rehearsal.target, namespace=own_namespace, search=search, outcome=outcome)
+    tell = partial(_tell, place, outcome, prune=prune, as_json=as_json)
 
     def ingest_rows(rows: ingestion.CollectionRows) -> bool:
         """Ingest rows, and return whether all of them were valid."""
         index = open_index(rows if origin.vector_field else model, create=True)
-        with index, rehearse.target(index) as target, progress_bars(progress) as bars:
+        with index, target_of(index) as target, progress_bars(progress) as bars:
             start = time.perf_counter()
             report = rows.ingest_into(target, progress=bars, **writing)
             seconds = time.perf_counter() - start
@@ -170,7 +172,7 @@ def ingest(
     def ingest_found(found: Found) -> bool:
         """Ingest files, and return whether all of them were valid; the index is open meanwhile only."""
         index = open_index(model, create=bool(found.files))
-        with index, rehearse.target(index) as target, ingest_bar(progress, found.size) as update:
+        with index, target_of(index) as target, ingest_bar(progress, found.size) as update:
             start = time.perf_counter()
             report = ingestion.ingest(
                 target,
@@ -252,19 +254,24 @@ def _open_or_create(
     *,
     check: Callable[[IndexConfig], object],
     storage: StorageOptions | None,
-    rehearse: Rehearsal,
     create: bool,
+    read_only: bool,
 ) -> BM25Index:
-    """Open the index, which must have the given settings, or create it with them; `check` refuses its config."""
+    """Open the index, which must have the given settings, or create it with them; `check` refuses its config.
+
+    One that is only to be read is created in memory.
+    """
     try:
-        index = rehearse.open(place, storage=storage)
+        index = place.open(storage=storage, read_only=read_only)
     except IndexNotFoundError:
         if not create:
             raise InputError("there is nothing to ingest, so no index was created") from None
         config = new_config(DEFAULT_CHUNK_SIZE, place.text_analyzer, given)
         config = config if model is None else model.with_dense_field(config)
         check(config)
-        return rehearse.open(place, config=config, storage=storage)
+        if read_only:
+            return BM25Index.open(":memory:", place.collection, config=config)
+        return place.open(config=config, storage=storage)
     try:
         require_analyzer(index.config.analyzer)
         _require_same(index.config, with_settings(index.config, given))
@@ -302,7 +309,7 @@ def _print_failures(reasons: Mapping[Any, str]) -> None:
 
 def _tell(
     place: opt.IndexAddress,
-    rehearse: Rehearsal,
+    outcome: Outcome,
     report: IngestReport,
     seconds: float,
     what: str,
@@ -314,13 +321,13 @@ def _tell(
 ) -> bool:
     """Print a report of files or rows, and return whether all of them were valid, and no measure is worse."""
     report = _with_place(report, place)
-    _print_report(report, skipped, seconds, whole, rehearse.to_dict() if as_json else None)
+    _print_report(report, skipped, seconds, whole, outcome.to_dict() if as_json else None)
     if report.stale and not prune and not as_json:
         stale = f"{count(report.stale, 'chunk')} {'is' if report.stale == 1 else 'are'} stale (the {what}s are gone)"
         print_note(f"{stale}. Use --prune to delete such chunks.")
     _print_rejected(report)
     _print_failures(report.failed)
-    is_good = rehearse.tell(as_json=as_json)
+    is_good = outcome.tell(as_json=as_json)
     sys.stdout.flush()  # whoever reads it may wait for the end of each change
     return is_good and not (report.rejected or report.failed)
 

@@ -72,9 +72,9 @@ class Changes:
 
 
 def compare(before: Baseline, after: Baseline) -> Changes:
-    """Compare two runs on the same queries by the measures that both have."""
+    """Compare two runs on the same queries by the measures of the earlier one, which the later one has as well."""
     measures = {}
-    for name in (name for name in after.measures if name in before.measures):
+    for name in before.measures:
         first, second = ([run.queries[id_].measures[name] for id_ in after.queries] for run in (before, after))
         measures[name] = MeasureChange(fmean(first), fmean(second), paired_test(first, second))
     changes = [_change(id_, before.queries[id_], query) for id_, query in after.queries.items()]
@@ -86,9 +86,8 @@ def compare(before: Baseline, after: Baseline) -> Changes:
 
 
 def _change(id_: str, before: RecordedQuery, after: RecordedQuery) -> QueryChange:
-    common = before.measures.keys() & after.measures.keys()
-    first, second = ({name: of[name] for name in of if name in common} for of in (before.measures, after.measures))
-    return QueryChange(id_, after.text, first, second, list(_falls(before, after)))
+    measures = {name: after.measures[name] for name in before.measures}
+    return QueryChange(id_, after.text, before.measures, measures, list(_falls(before, after)))
 
 
 def _falls(before: RecordedQuery, after: RecordedQuery) -> Iterator[Fall]:

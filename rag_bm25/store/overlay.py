@@ -36,18 +36,13 @@ class _Overlay:
         self._below = below
         self._own = MemoryStore()
         self._own.create(dense)
+        self.insert_chunks, self.insert_log = self._own.insert_chunks, self._own.insert_log
+        self.close = self._own.close
         self._deleted: set[str] = set()  # rows of the store below
         self._deleted_log: set[str] = set()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._below, name)
-
-    def close(self) -> None:
-        """Forget what was written."""
-        self._own.close()
-
-    def insert_log(self, rows: Sequence[LogRow], *, defer: bool = False) -> None:
-        self._own.insert_log(rows, defer=defer)
 
     def delete_log(self, keys: Sequence[str]) -> None:
         self._own.delete_log(keys)
@@ -61,9 +56,6 @@ class _Overlay:
         own = self._own.get_log(keys, packed=packed)
         others = set(keys) - self._deleted_log - {row.key for row in own}
         return [*own, *(self._below.get_log(list(others), packed=packed) if others else ())]
-
-    def insert_chunks(self, rows: Sequence[ChunkRow]) -> None:
-        self._own.insert_chunks(rows)
 
     def delete_chunks(self, pks: Sequence[str]) -> None:
         self._own.delete_chunks(pks)
@@ -109,11 +101,7 @@ class _Overlay:
             self._own.insert_chunks(self._below.get_chunks(page, contents=True, vectors=True, dense=True))
             self._deleted.update(page)
 
-    def count_chunks(self) -> int:
-        return self._below.count_chunks() - len(self._deleted) + self._own.count_chunks()
-
     def count_unloaded(self) -> int:
         return self._below.count_unloaded() - len(self._deleted) + self._own.count_chunks()
 
-    def doubled_pks(self) -> list[str]:
-        return [pk for pk in self._below.doubled_pks() if pk not in self._deleted]
+    count_chunks = count_unloaded
