@@ -96,7 +96,10 @@ class Baseline:
 
     def write(self, path: Path) -> None:
         """Write all that a later run needs, replacing a file only when the new one is complete."""
-        text = json.dumps({KIND: FILE_FORMAT, **asdict(self)}, ensure_ascii=False, indent=1)
+        plain = {KIND: FILE_FORMAT, **asdict(self)}
+        for query in plain["queries"].values():
+            query["hits"] = {id_: hit for id_, hit in query["hits"].items() if hit["rank"]}  # not those of earlier runs
+        text = json.dumps(plain, ensure_ascii=False, indent=1)
         with replacing(path) as part:
             part.write_text(f"{text}\n", encoding="utf-8", newline="\n")
 
@@ -121,8 +124,8 @@ def _read_query(plain: Mapping[str, Any]) -> RecordedQuery:
     numbers = [query.num_chunks, *query.measures.values(), *query.df.values(), *query.weights.values()]
     for hit in query.hits.values():
         numbers += [hit.rank or 0, hit.score, hit.grade, *(hit.weights or {}).values()]
-    if not np.isfinite(np.array(numbers)).all():
-        raise ValueError("a number is not finite")
+    if not np.isfinite(np.array(numbers)).all() or query.df.keys() != query.weights.keys():
+        raise ValueError("a number is missing or not finite")
     return query
 
 

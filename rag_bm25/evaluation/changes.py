@@ -118,7 +118,7 @@ def _reasons(
         return
     above_was, above_now = (run.hits[above].weights if above in run.hits else None for run in (before, after))
     effects = sorted(_effects(was.weights, now.weights, above, above_was, above_now, before, after))
-    least = LEAST_SHARE * sum(before.weights[term] * weight for term, weight in was.weights.items())
+    least = LEAST_SHARE * sum(before.weights.get(term, 0.0) * weight for term, weight in was.weights.items())
     yield from [reason for effect, reason in effects if effect < -least][:MAX_REASONS]
 
 

@@ -129,6 +129,14 @@ def test_a_run_that_fails_is_not_saved(worse: Path, saved: Path, tmp_path: Path)
     assert saved.read_bytes() != before
 
 
+def test_a_file_does_not_depend_on_the_baseline_of_its_run(judged: Path, saved: Path, tmp_path: Path) -> None:
+    rows = [line for line in (judged / "corpus.jsonl").read_text().splitlines() if '"_id": "3"' not in line]
+    (judged / "corpus.jsonl").write_text("\n".join(rows))
+    assert run("evaluate", judged, "--baseline", saved, "--save", tmp_path / "one.json").exit_code == 0
+    assert run("evaluate", judged, "--save", tmp_path / "two.json").exit_code == 0
+    assert (tmp_path / "one.json").read_bytes() == (tmp_path / "two.json").read_bytes()
+
+
 def test_what_cannot_be_compared_is_named(judged: Path, saved: Path, tmp_path: Path) -> None:
     (tmp_path / "empty.json").write_text("{}")
     other = write_set(tmp_path / "other", {"0": "apple"}, {"0": "apple"})

@@ -181,6 +181,7 @@ DAMAGED: dict[str, Callable[[Any], Any]] = {
     "unknown key": lambda plain: {**plain, "more": 1},
     "missing key": lambda plain: {**plain, "queries": {"q": {"text": "apple fig"}}},
     "text": lambda plain: {**plain, "queries": {"q": {**plain["queries"]["q"], "measures": {"m": "much"}}}},
+    "no df": lambda plain: {**plain, "queries": {"q": {**plain["queries"]["q"], "df": {}}}},
     "nan": lambda plain: {**plain, "queries": {"q": {**plain["queries"]["q"], "num_chunks": math.nan}}},
 }
 
