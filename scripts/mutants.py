@@ -30,8 +30,13 @@ class Mutant(NamedTuple):
     new: str
 
 
+OVERLAY = "store/overlay"
 WRITER, LIVE, LOG = "index/writing/chunk_writer", "index/live_statistics", "statistics/log"
 MUTANTS = [
+    # A dry run, and a gate
+    Mutant(OVERLAY, "        self._deleted.update(row.pk for", "        self._deleted ^ set(row.pk for"),
+    Mutant(OVERLAY, "            self._deleted.update(page)\n", ""),
+    Mutant(OVERLAY, " - self._deleted_log - set(own)", " - set(own)"),
     # The steps of a write
     Mutant(WRITER, "            self.recover()\n", ""),
     Mutant(WRITER, '"b" if occupied == "a" else "a"', '"a"'),

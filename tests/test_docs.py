@@ -133,7 +133,7 @@ def test_a_page_prints_what_it_says(
 
 
 @embedded
-@pytest.mark.parametrize("page", ["from-collection.md", "from-milvus-bm25.md"])
+@pytest.mark.parametrize("page", ["from-collection.md", "from-milvus-bm25.md", "gate.md"])
 def test_the_programs_and_commands_of_a_page_run_as_printed(page: str, tmp_path: Path) -> None:
     """Each in a process of its own, since a database file is open in one."""
     options: Any = {"cwd": tmp_path, "env": environment(), "capture_output": True, "text": True, "check": False}

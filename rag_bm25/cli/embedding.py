@@ -1,6 +1,6 @@
 """Models of dense vectors, named on the command line: ``--embedding MODULE:FACTORY``."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -10,6 +10,7 @@ from rag_bm25.cli import options as opt
 from rag_bm25.cli.console import print_note
 from rag_bm25.cli.importing import ModelError, ModelOption, one_line_errors
 from rag_bm25.cli.rendering import highlighting_for
+from rag_bm25.cli.reranking import use_index
 from rag_bm25.cli.settings import as_usage
 from rag_bm25.documents.chunks import Hit
 from rag_bm25.errors import ConfigMismatchError, InputError
@@ -161,6 +162,23 @@ class DenseSearch:
                 "searching by words alone: the index has dense vectors, too, and --embedding with their model searches "
                 "both (--mode sparse leaves this out)"
             )
+
+
+def search_judged(
+    dense: DenseSearch,
+    model: Model | None,
+    given: Mapping[str, Any],
+    index: BM25Index,
+    texts: Sequence[str],
+    k: int,
+    **weighting: Any,
+) -> Sequence[Sequence[Hit]]:
+    """Return the hits of each query; a search by dense vectors alone has no weighting of words."""
+    use_index(given, index)
+    asked = {**given, **({} if dense.mode == "dense" and model else weighting)}
+    if model is None:
+        return index.search_batch(texts, k, **asked)
+    return [dense.search(index, dense.embed(index, model, text), Query(text), {"k": k, **asked}) for text in texts]
 
 
 def _refuse_words(query: Query, options: SearchOptions) -> None:

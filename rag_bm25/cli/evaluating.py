@@ -11,17 +11,18 @@ from typing import Annotated, Any, TypeAlias
 import typer
 
 from rag_bm25 import evaluation
+from rag_bm25._version import __version__
 from rag_bm25.analysis import AnalyzerConfig
 from rag_bm25.cli import options as opt
 from rag_bm25.cli.console import print_json, print_note, progress_bars, show
-from rag_bm25.cli.embedding import DenseSearch, Model
+from rag_bm25.cli.embedding import DenseSearch, Model, search_judged
+from rag_bm25.cli.gating import GateOptions
 from rag_bm25.cli.rendering import render_comparison, render_evaluation
-from rag_bm25.cli.reranking import use_index
 from rag_bm25.cli.settings import AUTO, COUNT_TITLES, IndexOptions, parse_grid
 from rag_bm25.definitions import UNSET
-from rag_bm25.documents.chunks import Hit
 from rag_bm25.errors import InputError
 from rag_bm25.evaluation import BeirDataset
+from rag_bm25.evaluation.baseline import Baseline, Recorder
 from rag_bm25.evaluation.comparison import PairedTest
 from rag_bm25.evaluation.running import EvaluationResult, Run, in_memory, mean_length, write_run
 from rag_bm25.hits.options import SearchOptions
@@ -29,6 +30,7 @@ from rag_bm25.index.config import IndexConfig
 from rag_bm25.index.index import BM25Index
 from rag_bm25.index.searching.hybrid import FusionOptions
 from rag_bm25.index.settings import document_side
+from rag_bm25.index.stored_config import parameters_of
 from rag_bm25.query.query import Query
 from rag_bm25.weighting.query import QueryWeighting
 
@@ -77,6 +79,7 @@ def evaluate(
     dense: DenseSearch,
     fusion: FusionOptions,
     place: EvaluatedIndex,
+    gate: GateOptions,
     split: Annotated[str, typer.Option(help="The judgements: qrels/SPLIT.tsv, .qrels or .txt.")] = "test",
     measure: Annotated[
         list[str] | None,
@@ -114,55 +117,59 @@ def evaluate(
     With --compare, each configuration stands beside the one of the options. p is that of a paired randomisation test
     over the queries; with several, adjusted by Holm's method. Those that differ on the query's side alone, as by
     idf, k3 or bigram_weight, share an index.
+
+    With --baseline and --min, the exit code is 1 if a measure is significantly worse than in a file of --save, which
+    may have been made by another version or with other settings, or if it is too low.
     """
     compared = [("as given", {}), *(one for text in compare or () for one in parse_grid(text, "--compare"))]
     labels = [label for label, _ in compared]
-    if run is not None and not run.parent.is_dir():
-        raise InputError(f"there is no folder {run.parent} to put {run.name} in")
+    for file in filter(None, (run, gate.save)):
+        if not file.parent.is_dir():
+            raise InputError(f"there is no folder {file.parent} to put {file.name} in")
     model = dense.load(Query(""), options, fusion)
     default = COUNT_TITLES if place.collection is None else {}
     base = {**default, **settings.given(auto=True), **_take_weighting(options)}
-    search = partial(_search, dense, model, {**options, **fusion, "namespace": place.namespace or ""})
+    search = partial(search_judged, dense, model, {**options, **fusion, "namespace": place.namespace or ""})
     dataset = evaluation.load_beir(folder, split, corpus=place.collection is None)
+    earlier = gate.read(dataset)
+    measures = gate.measures(measure or (), earlier)
     with place.open(model) as (plain, open_index), progress_bars(progress) as update:
         configs = [_make_config(plain, {**base, **change}, dataset) for _, change in compared]
         embed = model.embed_documents if model else None
+        asked: SearchOptions = {**options, "weighting": configs[0].query_weighting()}
+        known, by_words = earlier.queries if earlier else {}, dense.mode != "dense"
+        recorder = Recorder(dataset, place.namespace or "", asked, by_words=by_words, earlier=known)
         results = evaluation.evaluate_each(
-            configs, dataset, open_index, update, measures=measure or (), search=search, embeddings=embed
+            configs,
+            dataset,
+            open_index,
+            update,
+            measures=measures,
+            search=search,
+            embeddings=embed,
+            inspect=recorder.record if gate.save or earlier else None,
         )
     _note_losses(dataset, results[0].run)
     if run is not None:
         _write_runs(run, labels, results)
     tests = {name: _compare(results, name) for name in results[0].per_query.values}
+    searched = {"split": split, "mode": dense.mode, **options, **fusion}
+    record = Baseline.of(dataset, {"version": __version__, **parameters_of(configs[0]), **searched}, recorder.queries)
+    outcome = gate.judge(record, earlier, results[0].measures.to_dict())
     if as_json:
-        print_json({**_to_plain(labels, results, configs, tests), "skipped": len(dataset.skipped)})
-        return
-    show(render_evaluation(folder.resolve().name, results[0], configs[0]))
-    if len(results) > 1:
-        show("", render_comparison(labels, results, tests["ndcg@10"]))
+        print_json({**_to_plain(labels, results, configs, tests), "skipped": len(dataset.skipped), **outcome.to_dict()})
+    else:
+        show(render_evaluation(folder.resolve().name, results[0], configs[0]))
+        if len(results) > 1:
+            show("", render_comparison(labels, results, tests["ndcg@10"]))
+    if not outcome.tell(as_json=as_json):
+        raise typer.Exit(1)
 
 
 def _take_weighting(options: SearchOptions) -> dict[str, Any]:
     """Take the weighting out of the options of a search, as settings of a config, which can be compared."""
     weighting = options.pop("weighting", None) or QueryWeighting()
     return {name: value for name, value in vars(weighting).items() if value is not UNSET}
-
-
-def _search(
-    dense: DenseSearch,
-    model: Model | None,
-    given: Mapping[str, Any],
-    index: BM25Index,
-    texts: Sequence[str],
-    k: int,
-    **weighting: Any,
-) -> Sequence[Sequence[Hit]]:
-    """Return the hits of each query; a search by dense vectors alone has no weighting of words."""
-    use_index(given, index)
-    asked = {**given, **({} if dense.mode == "dense" and model else weighting)}
-    if model is None:
-        return index.search_batch(texts, k, **asked)
-    return [dense.search(index, dense.embed(index, model, text), Query(text), {"k": k, **asked}) for text in texts]
 
 
 def _note_losses(dataset: BeirDataset, run: Run) -> None:

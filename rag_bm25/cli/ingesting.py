@@ -18,7 +18,8 @@ from rag_bm25.analysis.contract import require_analyzer
 from rag_bm25.cli import options as opt
 from rag_bm25.cli import watching
 from rag_bm25.cli.console import ingest_bar, print_error, print_note, print_result, progress_bars
-from rag_bm25.cli.embedding import Embedding, Model, load_model, require_model
+from rag_bm25.cli.embedding import DenseSearch, Embedding, Model, load_model, require_model, search_judged
+from rag_bm25.cli.gating import Outcome, RehearsalOptions
 from rag_bm25.cli.rendering import count, join_first
 from rag_bm25.cli.settings import (
     DEFAULT_CHUNK_SIZE,
@@ -54,6 +55,7 @@ def ingest(
     words: WordFiles,
     sources: SourceOptions,
     origin: OriginOptions,
+    rehearsal: RehearsalOptions,
     paths: Annotated[list[Path] | None, opt.argument("PATH...", "Files and folders; - is standard input.")] = None,
     namespace: opt.Namespace = None,
     embedding: Embedding = None,
@@ -133,13 +135,16 @@ def ingest(
     --from-collection makes chunks of the rows of a collection, which is only read: texts are not cut, other fields are
     metadata, and the vectors of --vector-field are those of the index. Running it again brings the index up to date.
 
+    With --dry-run, nothing is written, neither chunks nor statistics. --judged tells which of the queries of a judged
+    set would get other hits, with the reasons, by the very scores that they would get; the exit code is 1 if a measure
+    would be significantly worse.
+
     Each chunk has the title of its row or document, and its headings, in its metadata. They count beside the text,
     unless --field says otherwise: --field none. The text of a row begins with its title, too.
     """
     paths = paths or []
-    if watch and STDIN in paths:
-        msg = "standard input ends, and cannot be watched"
-        raise typer.BadParameter(msg, param_hint="--watch")
+    if watch:
+        _check_watch(paths, rehearsal)
     of_files = {"--watch": watch, "--root": root, "--stdin-name": stdin_name != STDIN_NAME}
     origin.check(paths, sources, {**of_files, "--split-size": split_size, "--chunk-overlap": chunk_overlap is not None})
     share = _parse_percent(max_delete)
@@ -156,24 +161,28 @@ def ingest(
         "embeddings": model,
         "workers": workers,
     }
-    tell = partial(_tell, place, prune=prune, as_json=as_json)
+    open_index = partial(_open_or_create, place, given, check=check, storage=made_in, read_only=rehearsal.dry_run)
+    search = partial(search_judged, DenseSearch(), model, {"namespace": own_namespace})
+    outcome = Outcome(rehearsal.dry_run)
+    target_of = partial(rehearsal.target, namespace=own_namespace, search=search, outcome=outcome)
+    tell = partial(_tell, place, outcome, prune=prune, as_json=as_json)
 
     def ingest_rows(rows: ingestion.CollectionRows) -> bool:
         """Ingest rows, and return whether all of them were valid."""
-        index = _open_or_create(place, given, rows if origin.vector_field else model, check, made_in, create=True)
-        with index, progress_bars(progress) as bars:
+        index = open_index(rows if origin.vector_field else model, create=True)
+        with index, target_of(index) as target, progress_bars(progress) as bars:
             start = time.perf_counter()
-            report = rows.ingest_into(index, progress=bars, **writing)
+            report = rows.ingest_into(target, progress=bars, **writing)
             seconds = time.perf_counter() - start
         return tell(report, seconds, "row", rows.source)
 
     def ingest_found(found: Found) -> bool:
         """Ingest files, and return whether all of them were valid; the index is open meanwhile only."""
-        index = _open_or_create(place, given, model, check, made_in, create=bool(found.files))
-        with index, ingest_bar(progress, found.size) as update, as_usage("--chunk-overlap"):
+        index, checked = open_index(model, create=bool(found.files)), as_usage("--chunk-overlap")
+        with index, target_of(index) as target, ingest_bar(progress, found.size) as update, checked:
             start = time.perf_counter()
             report = ingestion.ingest(
-                index,
+                target,
                 found,
                 chunk_overlap=chunk_overlap,
                 split_size=split_size,
@@ -201,6 +210,14 @@ def ingest(
             watching.watch(partial(find, paths), known, ingest_found, pause)
     elif not is_valid:
         raise typer.Exit(1)
+
+
+def _check_watch(paths: list[Path], rehearsal: RehearsalOptions) -> None:
+    """Refuse to watch what cannot change, or is not written."""
+    if STDIN in paths:
+        raise typer.BadParameter("standard input ends, and cannot be watched", param_hint="--watch")
+    if rehearsal.dry_run:
+        raise typer.BadParameter("a dry run writes nothing: leave one of the two out", param_hint="--watch")
 
 
 def _with_place(report: IngestReport, place: opt.IndexAddress) -> IngestReport:
@@ -242,20 +259,26 @@ def _open_or_create(
     place: opt.IndexAddress,
     given: Mapping[str, Any],
     model: Model | ingestion.CollectionRows | None,
+    *,
     check: Callable[[IndexConfig], object],
     storage: StorageOptions | None,
-    *,
     create: bool,
+    read_only: bool,
 ) -> BM25Index:
-    """Open the index, which must have the given settings, or create it with them; `check` refuses a new config."""
+    """Open the index, which must have the given settings, or create it with them; `check` refuses a new config.
+
+    One that is only to be read is created in memory.
+    """
     try:
-        index = place.open(storage=storage)
+        index = place.open(storage=storage, read_only=read_only)
     except IndexNotFoundError:
         if not create:
             raise InputError("there is nothing to ingest, so no index was created") from None
         config = new_config(DEFAULT_CHUNK_SIZE, place.text_analyzer, given)
         config = config if model is None else model.with_dense_field(config)
         check(config)
+        if read_only:
+            return BM25Index.open(":memory:", place.collection, config=config)
         return place.open(config=config, storage=storage)
     try:
         require_analyzer(index.config.analyzer)
@@ -293,6 +316,7 @@ def _print_failures(reasons: Mapping[Any, str]) -> None:
 
 def _tell(
     place: opt.IndexAddress,
+    outcome: Outcome,
     report: IngestReport,
     seconds: float,
     what: str,
@@ -302,19 +326,23 @@ def _tell(
     as_json: bool,
     skipped: int = 0,
 ) -> bool:
-    """Print a report of files or rows, and return whether all of them were valid."""
+    """Print a report of files or rows, and return whether all of them were valid, and no measure is worse."""
     report = _with_place(report, place)
-    _print_report(report, skipped, seconds, whole, as_json)
+    _print_report(report, skipped, seconds, whole, outcome.to_dict() if as_json else None)
     if report.stale and not prune and not as_json:
         stale = f"{count(report.stale, 'chunk')} {'is' if report.stale == 1 else 'are'} stale (the {what}s are gone)"
         print_note(f"{stale}. Use --prune to delete such chunks.")
     _print_rejected(report)
     _print_failures(report.failed)
+    is_good = outcome.tell(as_json=as_json)
     sys.stdout.flush()  # whoever reads it may wait for the end of each change
-    return not (report.rejected or report.failed)
+    return is_good and not (report.rejected or report.failed)
 
 
-def _print_report(report: IngestReport, skipped: int, seconds: float, whole: str, as_json: bool) -> None:
+def _print_report(
+    report: IngestReport, skipped: int, seconds: float, whole: str, more: Mapping[str, Any] | None
+) -> None:
+    """Print a report for people, or with `more` for machines."""
     rate = report.chunks / seconds
     rejected = sum(report.rejected.values())
     failed = f", {len(report.failed):,} failed" if report.failed else ""
@@ -322,8 +350,8 @@ def _print_report(report: IngestReport, skipped: int, seconds: float, whole: str
     for note in report.notes:
         print_note(note)
     print_result(
-        as_json,
-        {**asdict(report), "skipped": skipped, "seconds": seconds, "chunks_per_second": rate},
+        more is not None,
+        {**asdict(report), "skipped": skipped, "seconds": seconds, "chunks_per_second": rate, **(more or {})},
         f"{whole}{failed}, {count(report.chunks, 'chunk')}: {report.added:,} added, "
         f"{report.updated:,} updated, {report.unchanged:,} unchanged, {report.deleted:,} deleted{invalid}; "
         f"{seconds:.1f} s, {rate:,.0f} chunks/s",

@@ -225,12 +225,16 @@ class SearchedIndexes:
     token: Token = None
     analyzer: AnalyzerName = None
 
+    @property
+    def places(self) -> list[IndexAddress]:
+        """The address of each index."""
+        return [IndexAddress(self.uri, name, self.token, self.analyzer) for name in dict.fromkeys(self.collection)]
+
     def open_existing(self, *, read_only: bool = True, **options: Any) -> BM25Index:
         """Open the index, or all of them as one."""
-        places = [IndexAddress(self.uri, name, self.token, self.analyzer) for name in dict.fromkeys(self.collection)]
         with ExitStack() as on_failure:
             indexes = [
-                on_failure.enter_context(place.open_existing(read_only=read_only, **options)) for place in places
+                on_failure.enter_context(place.open_existing(read_only=read_only, **options)) for place in self.places
             ]
             index = indexes[0] if len(indexes) == 1 else IndexGroup(indexes, on_event=options.get("on_event"))
             on_failure.pop_all()

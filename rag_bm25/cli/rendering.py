@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from rag_bm25.documents.chunks import Hit
+    from rag_bm25.evaluation.changes import Changes, QueryChange
     from rag_bm25.evaluation.comparison import PairedTest
     from rag_bm25.evaluation.running import EvaluationResult
     from rag_bm25.index.config import IndexConfig
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
     from rag_bm25.weighting.calibration import Calibration
 
 MAX_LISTED = 5
+MAX_QUERIES = 10  # that are worse, and that are better
+MAX_QUERY_CELLS = 60
+MAX_FALLS = 3  # of a query
 SNIPPET_LINES = 3
 INDENT = 4
 GAP = " … "  # between fragments
@@ -47,9 +51,9 @@ def natural_key(text: str) -> str:
     return re.sub(r"\d+", lambda digits: digits[0].zfill(20), text)
 
 
-def count(number: int, noun: str) -> str:
+def count(number: int, noun: str, plural: str = "") -> str:
     """Return a number with its noun, such as ``1 chunk``."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {plural or f'{noun}s'}"
 
 
 # Hits
@@ -191,6 +195,42 @@ def render_comparison(labels: Sequence[str], results: Sequence[EvaluationResult]
             cells += f"{test.difference:+.4f}", _format_p_value(test), f"{test.better:,}", f"{test.worse:,}"
         table.add_row(label, *cells)
     return table
+
+
+def render_changes(changes: Changes) -> list[RenderableType]:
+    """Return the measures before and after, and the queries that have others, the worse ones with reasons."""
+    table = Table(box=None, pad_edge=False)
+    for heading in ("measure", "before", "after", "difference", "p", "better", "worse"):
+        table.add_column(heading, justify="left" if heading == "measure" else "right")
+    for name, one in changes.measures.items():
+        means = f"{one.before:.4f}", f"{one.after:.4f}", f"{one.test.difference:+.4f}"
+        table.add_row(name, *means, _format_p_value(one.test), f"{one.test.better:,}", f"{one.test.worse:,}")
+    counts = f"{len(changes.worse):,} worse, {len(changes.better):,} better, {len(changes.reordered):,} only reordered"
+    summary = f"{count(changes.num_queries, 'query', 'queries')}: {counts}"
+    worse = [_render_worse(change) for change in changes.worse[:MAX_QUERIES]]
+    return [table, "", Text(summary), *worse, *map(_render_measures, changes.better[:MAX_QUERIES])]
+
+
+def _render_measures(change: QueryChange) -> Text:
+    """Return a query with the measures that have changed."""
+    moved = [(name, change.before[name], value) for name, value in change.after.items() if change.before[name] != value]
+    shown = ", ".join(f"{name} {before:.4f} -> {after:.4f}" for name, before, after in moved)
+    text = Text(change.text)
+    text.truncate(MAX_QUERY_CELLS, overflow="ellipsis")
+    return Text.assemble((change.id, "bold"), "  ", text, f"  {shown}")
+
+
+def _render_worse(change: QueryChange) -> Text:
+    """Return a query with its measures, and with the reasons why relevant documents have worse places."""
+    lines = [_render_measures(change)]
+    for fall in change.falls[:MAX_FALLS]:
+        place = "not found" if fall.after is None else f"{fall.after}"
+        above = f", above it now {fall.displaced_by}" if fall.displaced_by else ""
+        lines += [Text(f"  {fall.id}: place {fall.before} -> {place}{above}")]
+        lines += [Text(f"    {reason}") for reason in fall.reasons]
+    if (more := len(change.falls) - MAX_FALLS) > 0:
+        lines += [Text(f"  and {count(more, 'more relevant document')} with a worse place")]
+    return Text("\n").join(lines)
 
 
 def _format_p_value(test: PairedTest) -> str:

@@ -76,7 +76,7 @@ def serve(
         from rag_bm25.serving.served import Served
     observer = Observer()
     with nullcontext() if mcp else listen(settings) as listener:
-        found = find_files(ingest, roots=place.read_roots("")) if ingest else None
+        found = find_files(ingest, roots=place.places[0].read_roots("")) if ingest else None
         index = place.open_existing(read_only=not (allow_writes or ingest), on_event=observer)
         require_analyzer(index.config.analyzer)
         served = Served(index, observer, limits, ", ".join(place.collection), found)

@@ -43,6 +43,8 @@ Run: TypeAlias = dict[str, dict[str, float]]
 """Query id -> document id -> score, best first."""
 Search: TypeAlias = "Callable[..., Sequence[Sequence[Hit]]]"
 """Search with an index, queries, k and options, such as :meth:`BM25Index.search_batch`: the hits of each query."""
+Inspect: TypeAlias = "Callable[[BM25Index, Run, EvaluationResult], object]"
+"""Look at an index that is open, with its run by chunks and the result."""
 
 
 @dataclass(frozen=True)
@@ -203,6 +205,7 @@ def evaluate(
     measures: Collection[str] = (),
     search: Search = BM25Index.search_batch,
     embeddings: Callable[[list[str]], Any] | None = None,
+    inspect: Inspect | None = None,
 ) -> EvaluationResult:
     """Add a corpus to an index, search it, and measure.
 
@@ -221,13 +224,15 @@ def evaluate(
         How to search, by words by default.
     embeddings : callable of list of str to array_like of float
         As for :meth:`BM25Index.add`, for an index with dense vectors.
+    inspect : callable of (BM25Index, dict, EvaluationResult), optional
+        Called with the index, while it is open, the run by chunks, and the result.
 
     Returns
     -------
     EvaluationResult
         Quality and speed.
     """
-    how: dict[str, Any] = {"measures": measures, "search": search, "embeddings": embeddings}
+    how: dict[str, Any] = {"measures": measures, "search": search, "embeddings": embeddings, "inspect": inspect}
     return evaluate_each([index.config], dataset, lambda _config: nullcontext(index), progress, **how)[0]
 
 
@@ -256,6 +261,7 @@ def evaluate_each(
     measures: Collection[str] = (),
     search: Search = BM25Index.search_batch,
     embeddings: Callable[[list[str]], Any] | None = None,
+    inspect: Inspect | None = None,
 ) -> list[EvaluationResult]:
     """Evaluate several configs; those that differ only on the query's side share an index.
 
@@ -269,6 +275,8 @@ def evaluate_each(
         Returns an index as for :func:`evaluate`, as a context; by default an empty one in memory.
     progress, measures, search, embeddings
         As for :func:`evaluate`; the progress is over all configs.
+    inspect
+        As for :func:`evaluate`; called for the first config.
 
     Returns
     -------
@@ -298,10 +306,12 @@ def evaluate_each(
                 weighting = configs[place].query_weighting()
                 run = search_queries(index, dataset.queries, done, k=depth, search=search, weighting=weighting)
                 speed = len(run) / (time.perf_counter() - start)
-                run = run if texts else _to_documents(run, dataset.qrels)
-                measured = measure_queries(dataset.qrels, run, measures)
+                ranked = run if texts else _to_documents(run, dataset.qrels)
+                measured = measure_queries(dataset.qrels, ranked, measures)
                 stored, rate = (chunks, chunks / seconds) if texts else (index.stats().num_chunks, None)
-                results[place] = EvaluationResult(measured, run, stored, speed, rate)
+                results[place] = EvaluationResult(measured, ranked, stored, speed, rate)
+                if inspect is not None and place == 0:
+                    inspect(index, run, results[place])
     return [results[place] for place in range(len(configs))]
 
 

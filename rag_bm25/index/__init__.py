@@ -1,7 +1,8 @@
-"""The index: configuration, writing, searching, maintenance. Here are the functions that copy and drop one."""
+"""The index: configuration, writing, searching, maintenance. Here are the functions that copy, drop and try one."""
 
 from __future__ import annotations
 
 from rag_bm25.index.maintenance.copying import copy_index, drop_index, plan_copy
+from rag_bm25.index.maintenance.trial import dry_run
 
-__all__ = ["copy_index", "drop_index", "plan_copy"]
+__all__ = ["copy_index", "drop_index", "dry_run", "plan_copy"]

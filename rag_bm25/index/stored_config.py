@@ -116,10 +116,11 @@ def _stored_contract(stored: Mapping[str, Any]) -> AnalyzerContract:
 
 def differing(stored: IndexConfig, given: IndexConfig) -> list[str]:
     """Describe each parameter that differs, those of queries and of the analyzer, too."""
-    was, now = map(_parameters, (stored, given))
+    was, now = map(parameters_of, (stored, given))
     return list_differences(was, now, now)
 
 
-def _parameters(config: IndexConfig) -> dict[str, Any]:
+def parameters_of(config: IndexConfig) -> dict[str, Any]:
+    """Return all parameters by their names, those of queries and of the analyzer, too, as JSON values."""
     parts = config_to_dict(config, contract_of(config.build_analyzer()))
     return {**parts["document"], **parts["query"], **parts["analyzer"]["settings"]}

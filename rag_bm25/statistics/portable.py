@@ -11,6 +11,7 @@ from __future__ import annotations
 import gzip
 import json
 import zlib
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,13 +41,19 @@ def write_statistics(path: str | Path, config: Mapping[str, Any], total: Contrib
     header = {"kind": KIND, "format": FILE_FORMAT, "config": config, **sums}
     known = ((term, vocabulary.id(term)) for term in vocabulary.after(0))
     unnamed = ((None, id_) for id_ in dfs if vocabulary.term(id_) is None)
+    with replacing(path) as part, gzip.open(part, "wt", encoding="utf-8") as file:
+        file.write(json.dumps(header, ensure_ascii=False) + "\n")
+        for terms in (known, unnamed):
+            for term, id_ in terms:
+                file.write(json.dumps([term, id_, dfs.get(id_ or 0, 0)], ensure_ascii=False) + "\n")
+
+
+@contextmanager
+def replacing(path: str | Path) -> Iterator[Path]:
+    """Yield the place of a new file, which replaces the one at a path when it is complete."""
     part = Path(f"{path}.part")
     try:
-        with gzip.open(part, "wt", encoding="utf-8") as file:
-            file.write(json.dumps(header, ensure_ascii=False) + "\n")
-            for terms in (known, unnamed):
-                for term, id_ in terms:
-                    file.write(json.dumps([term, id_, dfs.get(id_ or 0, 0)], ensure_ascii=False) + "\n")
+        yield part
         part.replace(path)
     except OSError as error:
         error.filename, error.filename2 = str(path), None  # the user knows nothing of the part

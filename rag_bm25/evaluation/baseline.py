@@ -1,0 +1,205 @@
+"""Keep what a run gave, query by query, for a later one."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from rag_bm25.errors import InputError
+from rag_bm25.evaluation.running import CHUNK_NUMBER
+from rag_bm25.index.arguments import list_first, parse_scope
+from rag_bm25.index.searching.rows import read_newest
+from rag_bm25.statistics.portable import replacing
+from rag_bm25.vectors.terms import term_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from rag_bm25.evaluation.datasets import BeirDataset
+    from rag_bm25.evaluation.running import EvaluationResult, Run
+    from rag_bm25.hits.options import SearchOptions
+    from rag_bm25.index.arguments import Namespaces
+    from rag_bm25.index.index import BM25Index
+    from rag_bm25.query.terms import QueryTerms
+    from rag_bm25.vectors.sparse import SparseVector
+
+KIND = "rag_bm25 baseline"
+FILE_FORMAT = 1
+FIRST_HITS = 10
+
+Weights: TypeAlias = "dict[str, float]"  # by term
+
+
+@dataclass(frozen=True)
+class RecordedHit:
+    """A document that a query finds, or found before."""
+
+    rank: int | None  # None if it is not among the hits
+    score: float
+    grade: int  # by the judgements, 0 without one
+    chunk: str  # the best one of the document
+    weights: Weights | None  # of the query's terms in the chunk; None if it is not stored
+
+
+@dataclass(frozen=True)
+class RecordedQuery:
+    """What a query gave: its measures, the weights of its terms, and its hits: the first ones and all relevant ones."""
+
+    text: str
+    measures: dict[str, float]
+    num_chunks: int  # N
+    df: dict[str, int]
+    weights: Weights
+    hits: dict[str, RecordedHit]  # best first
+
+    @property
+    def first_hits(self) -> list[str]:
+        """The ids of the first hits, best first."""
+        return [id_ for id_, hit in self.hits.items() if hit.rank is not None and hit.rank <= FIRST_HITS]
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """What a run gave, and the settings that it was made with."""
+
+    judgements: str  # their digest
+    settings: dict[str, Any]
+    queries: dict[str, RecordedQuery]
+
+    @classmethod
+    def of(cls, dataset: BeirDataset, settings: Mapping[str, Any], queries: dict[str, RecordedQuery]) -> Baseline:
+        """Return a baseline of what was recorded; settings that JSON does not have are named."""
+        plain = json.loads(json.dumps(settings, default=lambda value: getattr(value, "__name__", repr(value))))
+        return cls(_digest(dataset), plain, queries)
+
+    @property
+    def measures(self) -> list[str]:
+        """Names of the measures."""
+        return list(next(iter(self.queries.values())).measures)
+
+    def values(self, measure: str) -> list[float]:
+        """Return a measure of each query."""
+        return [query.measures[measure] for query in self.queries.values()]
+
+    def require_same_set(self, path: Path, dataset: BeirDataset) -> None:
+        """Refuse other queries or judgements, which nothing can be compared with."""
+        own = {(id_, query.text) for id_, query in self.queries.items()}
+        if others := sorted({id_ for id_, _ in own ^ set(dataset.queries.items())}):
+            raise InputError(f"{path} is of other queries than this set, such as {list_first(others)}: save a new one")
+        if self.judgements != _digest(dataset):
+            raise InputError(f"{path} is of other judgements than this set has: save a new one")
+
+    def write(self, path: Path) -> None:
+        """Write all that a later run needs, replacing a file only when the new one is complete."""
+        plain = {KIND: FILE_FORMAT, **asdict(self)}
+        for query in plain["queries"].values():
+            query["hits"] = {id_: hit for id_, hit in query["hits"].items() if hit["rank"]}  # not those of earlier runs
+        text = json.dumps(plain, ensure_ascii=False, indent=1)
+        with replacing(path) as part:
+            part.write_text(f"{text}\n", encoding="utf-8", newline="\n")
+
+    @classmethod
+    def read(cls, path: Path) -> Baseline:
+        """Read a file that :meth:`write` has written."""
+        try:
+            plain = json.loads(path.read_text(encoding="utf-8"))
+            if (form := plain.pop(KIND)) != FILE_FORMAT:
+                raise ValueError(f"its format is {form!r}, and this version reads {FILE_FORMAT}")
+            queries = {id_: _read_query(query) for id_, query in plain.pop("queries").items()}
+            baseline = cls(**plain, queries=queries)
+            list(map(baseline.values, baseline.measures))
+        except (AttributeError, LookupError, RecursionError, StopIteration, TypeError, ValueError) as error:
+            msg = f"{path} is not a file of `rag-bm25 evaluate --save`, or is damaged: {type(error).__name__}: {error}"
+            raise InputError(msg) from None
+        return baseline
+
+
+def _read_query(plain: Mapping[str, Any]) -> RecordedQuery:
+    query = RecordedQuery(**{**plain, "hits": {id_: RecordedHit(**hit) for id_, hit in plain["hits"].items()}})
+    numbers = [query.num_chunks, *query.measures.values(), *query.df.values(), *query.weights.values()]
+    for hit in query.hits.values():
+        numbers += [hit.rank or 0, hit.score, hit.grade, *(hit.weights or {}).values()]
+    if not np.isfinite(np.array(numbers)).all() or query.df.keys() != query.weights.keys():
+        raise ValueError("a number is missing or not finite")
+    return query
+
+
+def _digest(dataset: BeirDataset) -> str:
+    judged = {query: sorted(grades.items()) for query, grades in sorted(dataset.qrels.items())}
+    return hashlib.sha256(json.dumps(judged).encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class Recorder:
+    """Record what an index gives, with the chunks that an earlier run has found."""
+
+    dataset: BeirDataset
+    namespace: Namespaces
+    options: SearchOptions
+    by_words: bool = True  # without, terms have no weights
+    earlier: Mapping[str, RecordedQuery] = field(default_factory=dict)
+    queries: dict[str, RecordedQuery] = field(default_factory=dict)
+
+    def record(self, index: BM25Index, found: Run, result: EvaluationResult) -> None:
+        """Record each query; `found` has the chunks of its hits."""
+        # ruff: noqa: SLF001 - the weights of terms and chunks are those that the search has used
+        scope = parse_scope(None, self.namespace)
+        texts = [self.dataset.queries[id_] if self.by_words else "" for id_ in found]
+        weighed = index._searcher.prepare(texts, scope, self.options)
+        chunks = {id_: self._chunks(id_, list(hits), result.run[id_]) for id_, hits in found.items()}
+        names = index._live.view.statistics.namespaces if scope.namespaces is None else scope.namespaces
+        wanted = {(name, chunk) for of_query in chunks.values() for chunk in of_query.values() for name in names}
+        rows = read_newest(index._store, sorted(wanted), contents=False, vectors=True)
+        vectors = {id_: row.vector for (_, id_), row in rows.items()}
+        measured = result.per_query
+        for at, (id_, query) in enumerate(zip(found, weighed.queries, strict=True)):
+            terms = _short(dict(zip(map(term_name, query.terms.terms), query.terms.weights.tolist(), strict=True)))
+            self.queries[id_] = RecordedQuery(
+                self.dataset.queries[id_],
+                {name: round(float(values[at]), 12) for name, values in measured.values.items()},
+                weighed.idf_inputs.num_chunks,
+                dict(zip(terms, query.terms.df.tolist(), strict=True)),
+                terms,
+                dict(self._hits(id_, chunks[id_], result.run[id_], query.terms, vectors)),
+            )
+
+    def _chunks(self, id_: str, found: list[str], run: Mapping[str, float]) -> dict[str, str]:
+        """Return the best chunk of each document to record: first ones, relevant ones, and those of earlier."""
+        grades, best = self.dataset.qrels[id_], dict[str, str]()
+        for chunk in found:
+            best.setdefault(chunk if chunk in run else CHUNK_NUMBER.sub("", chunk), chunk)
+        first = {
+            doc: chunk for at, (doc, chunk) in enumerate(best.items()) if at < FIRST_HITS or grades.get(doc, 0) > 0
+        }
+        earlier = self.earlier[id_].hits if id_ in self.earlier else {}
+        return first | {doc: hit.chunk for doc, hit in earlier.items() if doc not in best and hit.grade > 0}
+
+    def _hits(
+        self,
+        id_: str,
+        chunks: Mapping[str, str],
+        run: Mapping[str, float],
+        terms: QueryTerms,
+        vectors: Mapping[str, SparseVector],
+    ) -> Iterator[tuple[str, RecordedHit]]:
+        ranks, grades = {doc: rank for rank, doc in enumerate(run, 1)}, self.dataset.qrels[id_]
+        for doc, chunk in chunks.items():
+            weights = _weights_in(vectors[chunk], terms) if chunk in vectors else None
+            score = float(f"{run.get(doc, 0.0):.7g}")
+            yield doc, RecordedHit(ranks.get(doc), score, grades.get(doc, 0), chunk, weights)
+
+
+def _weights_in(vector: SparseVector, terms: QueryTerms) -> Weights:
+    """Return the weights of those terms that a chunk has."""
+    weights = zip(terms.terms, map(vector.get, terms.ids.tolist()), strict=True)
+    return _short({term_name(term): weight for term, weight in weights if weight})
+
+
+def _short(weights: Weights) -> Weights:
+    """Leave out the digits that float32 does not have."""
+    return {term: float(f"{weight:.7g}") for term, weight in weights.items()}
