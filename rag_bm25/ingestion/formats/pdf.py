@@ -74,7 +74,7 @@ def _words(texts: list[str]) -> set[str]:
 
 
 def _lines(text: str, words: set[str]) -> list[str]:
-    joined = _HYPHEN.sub(lambda match: _join_hyphenated(*match.groups(), words), text)
+    joined = _HYPHEN.sub(lambda match: _join_hyphenated(match[1], match[2], words), text)
     return [line.strip() for line in joined.split("\n")]
 
 
