@@ -94,7 +94,7 @@ class _Parser(HTMLParser):
         self._main: list[str] = []  # likewise the main part
         self._open_tables: list[Table] = []
         self._open_lists = [List({}, 0, is_ordered=False)]  # the first for items without a list
-        self._in_link = False  # to a place of the page
+        self._in_link = False  # to a place of a page, which may be this one by its name
         self._linked: str | None = ""  # text of such links in the line, None if it has other words
         self._pre = 0
         self._sup = False
@@ -135,7 +135,7 @@ class _Parser(HTMLParser):
         self._sup = self._sup or tag == "sup"
         self._reading = tag in READINGS or (self._reading and tag not in PARAGRAPHS)
         self._in_title = self._in_title or (tag == "title" and not self.title)
-        self._in_link = self._in_link or (tag == "a" and given.get("href", "").startswith("#"))
+        self._in_link = self._in_link or (tag == "a" and "#" in given.get("href", ""))
         self._start(tag, given)
 
     def _open(self, tag: str, given: Mapping[str, str]) -> None:

@@ -82,6 +82,7 @@ def test_html_with_a_tag_that_is_never_closed_keeps_its_text() -> None:
         ("<ul><li></li><li><p><a></a></p></li></ul><p>after", "after"),
         ("<ul><li><a href='#a'>1. One</a><li><a href='#b'>Two</a>, too</ul><h2>One</h2>", "- Two, too\n\nOne"),
         ("<p><a href='#a'>One</a><p><a href='b.html'>One</a><p><a href='#c'>C</a><h2>2 One</h2>", "One\n\nC\n\n2 One"),
+        ("<dl><dt><a href='a.html#1'>1. One</a></dl><h2>1. One</h2>", "1. One"),
         ("<h2>One</h2><p>See <a href='#a'>One</a>.<p><a href='#a'>One", "One\n\nSee One."),
     ],
 )
