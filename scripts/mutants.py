@@ -107,6 +107,8 @@ MUTANTS = [
     Mutant("ingestion/opening", "flags | _FILE", "flags"),
     Mutant("ingestion/splitting", "header = outline.header(start)", 'header = ""'),
     Mutant("ingestion/formats/pages", ' and words.issuperset(_units(_LEADERS.sub(" ", line)))', ""),
+    Mutant("ingestion/formats/pdf", "is_pair if is_word != is_pair else ", ""),
+    Mutant("ingestion/formats/html", " and has_text", ""),
     Mutant("ingestion/opening", "if not stat.S_ISREG(os.fstat(descriptor).st_mode):", "if False:"),
     Mutant("serving/gate", "_Lane(1, MAX_WRITES_WAITING)", "_Lane(2, MAX_WRITES_WAITING)"),
     Mutant("serving/gate", "with limited(check):", "with limited(print):"),

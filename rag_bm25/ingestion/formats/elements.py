@@ -25,6 +25,7 @@ class Table:
 
     def __init__(self, *, is_data: bool = True) -> None:
         self.is_data = is_data
+        self.has_text = False
         self.cell: TextBuilder | None = None  # the one that is open
         self._has_blocks = False
         self._rows = self._columns = 0

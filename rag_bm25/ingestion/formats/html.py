@@ -32,7 +32,7 @@ VOID = {
 }  # fmt: skip
 HEADINGS = {f"h{level}": level for level in range(1, 7)}
 CELLS, ROWS = {"td", "th"}, {"tr", "thead", "tbody", "tfoot"}
-PARTS = {"table", "main", "article", "section", *HEADINGS}  # of a page: no cell of data has them
+PARTS = {"main", "article", "section", *HEADINGS}  # of a page: no cell of data has them, nor a table with a text
 READINGS = {"rt", "rp", "rtc"}  # of ruby characters
 FORMULA = {"mi", "mn", "mo", "ms", "mtext"}
 PERMALINKS = {"headerlink", "anchor", "anchorjs-link", "header-anchor"}
@@ -94,7 +94,7 @@ class _Parser(HTMLParser):
         self._main: list[str] = []  # likewise the main part
         self._open_tables: list[Table] = []
         self._open_lists = [List({}, 0, is_ordered=False)]  # the first for items without a list
-        self._in_link = False  # to a place of the page
+        self._in_link = False  # to a place of a page, which may be this one by its name
         self._linked: str | None = ""  # text of such links in the line, None if it has other words
         self._pre = 0
         self._sup = False
@@ -113,7 +113,8 @@ class _Parser(HTMLParser):
         self.close()
         self._new_line(0)
         self._end_heading()
-        self._end_row()
+        while self._open_tables:
+            self._close("table")
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = {name: value or "" for name, value in attrs}
@@ -134,13 +135,13 @@ class _Parser(HTMLParser):
         self._sup = self._sup or tag == "sup"
         self._reading = tag in READINGS or (self._reading and tag not in PARAGRAPHS)
         self._in_title = self._in_title or (tag == "title" and not self.title)
-        self._in_link = self._in_link or (tag == "a" and given.get("href", "").startswith("#"))
+        self._in_link = self._in_link or (tag == "a" and "#" in given.get("href", ""))
         self._start(tag, given)
 
     def _open(self, tag: str, given: Mapping[str, str]) -> None:
         """Count tables and lists, those that are skipped as well."""
         if self._open_tables:
-            self._open_tables[-1].hold(is_part=tag in PARTS, is_block=tag in PARAGRAPHS)
+            self._open_tables[-1].hold(is_part=tag in PARTS, is_block=tag in PARAGRAPHS - {"table"})
         if tag == "table":
             is_data = self._known is None or self._known.tables[len(self.tables)].has_data
             self.tables.append(Table(is_data=is_data))
@@ -207,8 +208,10 @@ class _Parser(HTMLParser):
     def _close(self, tag: str) -> None:
         if tag in ROWS or tag == "table":
             self._end_row()
-        if tag == "table":
-            del self._open_tables[-1:]
+        if tag == "table" and self._open_tables:
+            has_text = self._open_tables.pop().has_text
+            if self._open_tables and has_text:
+                self._open_tables[-1].hold(is_part=True, is_block=True)
         elif tag in ("ol", "ul"):
             del self._open_lists[max(1, len(self._open_lists) - 1) :]
 
@@ -229,6 +232,8 @@ class _Parser(HTMLParser):
     def handle_data(self, data: str) -> None:
         if self._skipping or self._reading:
             return
+        if self._open_tables and not data.isspace():
+            self._open_tables[-1].has_text = True
         if self._sup and self._last.isdigit() and _EXPONENT.match(data):
             data = "^" + data
         self._sup = False
@@ -249,9 +254,9 @@ class _Parser(HTMLParser):
 
     @property
     def _builder(self) -> TextBuilder:
-        """What text is written to: the cell of a table of data, or else the page."""
-        cell = self._open_tables[-1].cell if self._open_tables else None
-        return self._page if cell is None else cell
+        """What text is written to: the cell of a table of data, which may hold an empty table, or else the page."""
+        cells = [each.cell for each in self._open_tables[-2:] if each.cell is not None]
+        return cells[-1] if cells else self._page
 
     @property
     def _last(self) -> str:

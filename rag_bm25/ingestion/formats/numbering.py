@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import zipfile
-from io import BytesIO
 from string import ascii_lowercase, ascii_uppercase
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
@@ -12,12 +10,11 @@ from xml.etree import ElementTree as ET
 from rag_bm25.scripts import han_number
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
 NUMBERING, STYLES = "word/numbering.xml", "word/styles.xml"
 MAX_STYLES = 20  # that each are based on another
 MAX_REPEATED = 9  # of a letter: zzz
-_DOCUMENT = re.compile(r"word/document\d*\.xml")
 _CIRCLED = "".join(map(chr, range(0x2460, 0x2474)))
 _SERIES = {
     "lowerLetter": ascii_lowercase,
@@ -63,28 +60,23 @@ def spell(number: int, form: str) -> str:
     return next(fitting, str)(number)
 
 
-def write_numbers(archive: zipfile.ZipFile) -> BytesIO:
-    """Copy a document without its media; its paragraphs begin with their numbers."""
-    copy = BytesIO()
-    parts = {name: archive.read(name) for name in archive.namelist() if name.endswith((".xml", ".rels"))}
-    with zipfile.ZipFile(copy, "w") as target:
-        for name, text in parts.items():
-            is_numbered = NUMBERING in parts and _DOCUMENT.fullmatch(name)
-            target.writestr(name, _numbered(text, parts) if is_numbered else text)
-    return copy
-
-
-def _numbered(text: bytes, parts: dict[str, bytes]) -> bytes:
-    given = (text, parts[NUMBERING], parts.get(STYLES, b"<styles/>"))
-    document, *others = map(ET.fromstring, given)  # expat bounds entities
-    numbering = _Numbering(*others)
+def write_numbers(document: ET.Element, parts: Mapping[str, bytes]) -> None:
+    """Write the numbers of paragraphs, which other parts of the file tell, before their texts."""
+    if NUMBERING not in parts:
+        return
+    given = (parts[NUMBERING], parts.get(STYLES, b"<styles/>"))
+    numbering = _Numbering(*map(ET.fromstring, given))  # expat bounds entities
     namespace = document.tag.removesuffix("document")
     for paragraph in document.iter(f"{namespace}p"):
         if number := numbering.next_number(paragraph):
-            run = ET.Element(f"{namespace}r")
-            ET.SubElement(run, f"{namespace}t").text = f"{number} "
-            paragraph.insert(int(paragraph.find("{*}pPr") is not None), run)
-    return ET.tostring(document)
+            paragraph.insert(int(paragraph.find("{*}pPr") is not None), text_run(namespace, f"{number} "))
+
+
+def text_run(namespace: str, text: str) -> ET.Element:
+    """Return a run of text of a paragraph."""
+    run = ET.Element(f"{namespace}r")
+    ET.SubElement(run, f"{namespace}t").text = text
+    return run
 
 
 def _attribute(element: ET.Element | None, name: str) -> str:

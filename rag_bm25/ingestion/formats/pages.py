@@ -27,6 +27,8 @@ def _drop_running_lines(pages: Sequence[Sequence[str]]) -> list[list[str]]:
     keys = [_edge_keys(lines, page) for page, lines in enumerate(pages)]
     seen = Counter(key for found in keys for key in set(chain.from_iterable(found.values())))
     running = {key for key, count in seen.items() if count >= max(MIN_PAGES, len(pages) / 3 if len(key) == 2 else 0)}
+    for at, found in keys[0].items() if keys else ():  # the title may run on top of the pages after the first
+        keys[0][at] = [key for key in found if key != ("top", pages[0][at])]
     kept = [
         [line for at, line in enumerate(lines) if running.isdisjoint(found.get(at, ()))]
         for lines, found in zip(pages, keys, strict=True)

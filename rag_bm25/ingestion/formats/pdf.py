@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from rag_bm25.errors import InputError
@@ -22,6 +23,8 @@ MAX_PAGES = 20_000
 MAX_OUTLINE = 10_000
 FULL_LINE = 0.8  # of the longest of a page: a line of this length goes on in the next
 _HYPHEN = re.compile("([^\\s\ufffe\x02\xad]{0,99})(?:[\ufffe\x02]\n?|\xad\n)(?=([^\\s\ufffe\x02\xad]{0,99}))")
+_WORD = re.compile(r"[^\W_]+(?=(-[^\W_]+)?)")
+_LAST = re.compile(r"[^\W_]+\Z")
 _FILE_NAME = re.compile(
     r"\.(?:docx?|pptx?|xlsx?|tex|dvi|indd|qxd|html?)$|^(?:untitled|microsoft word)\b", re.IGNORECASE
 )
@@ -42,7 +45,9 @@ def extract(file: BinaryIO, **_options: object) -> Document:
         if len(pdf) > MAX_PAGES:
             raise InputError(f"it has {len(pdf):,} pages; at most {MAX_PAGES:,} are read")
         builder = TextBuilder()
-        for lines in drop_repeated([_page_lines(page) for page in pdf]):
+        texts = [_page_text(page) for page in pdf]
+        words = _words(texts)
+        for lines in drop_repeated([_lines(text, words) for text in texts]):
             builder.page()
             builder.write(_join_wrapped(lines).strip())
         title = str(pdf.get_metadata_dict().get("Title", ""))
@@ -52,19 +57,36 @@ def extract(file: BinaryIO, **_options: object) -> Document:
         return replace(found, headings=tuple(_outline(pdf, found)))
 
 
-def _page_lines(page: Any) -> list[str]:
+def _page_text(page: Any) -> str:
     textpage = page.get_textpage()
     text = str(textpage.get_text_bounded()).replace("\r\n", "\n").replace("\r", "\n")
     textpage.close()
     page.close()
-    return [line.strip() for line in _HYPHEN.sub(_join_hyphenated, text).split("\n")]
+    return text
 
 
-def _join_hyphenated(match: re.Match[str]) -> str:
-    """Keep a hyphen that belongs to the word: before a digit or a capital, and where the word has another."""
-    before, after = match.groups()
-    belongs = after[:1].isdigit() or after[:1].isupper() or "-" in before or "-" in after
-    return f"{before}-" if before and belongs else before
+def _words(texts: list[str]) -> set[str]:
+    """Return the words of the pages, and pairs of them that a hyphen joins; none if no line cuts a word."""
+    if not any(map(_HYPHEN.search, texts)):
+        return set()
+    found = chain.from_iterable(map(_WORD.finditer, map(str.casefold, texts)))
+    return {form for match in found for form in (match[0], match[0] + (match[1] or ""))}
+
+
+def _lines(text: str, words: set[str]) -> list[str]:
+    joined = _HYPHEN.sub(lambda match: _join_hyphenated(match[1], match[2], words), text)
+    return [line.strip() for line in joined.split("\n")]
+
+
+def _join_hyphenated(before: str, after: str, words: set[str]) -> str:
+    """Keep a hyphen that belongs to the word: before a digit, and where the text has the word with it elsewhere.
+
+    If the text has it in both forms or in neither, a hyphen stays before a capital, and where the word has another.
+    """
+    last, first = (found[0] if found else "" for found in (_LAST.search(before), _WORD.match(after.casefold())))
+    is_word, is_pair = (form in words for form in (last.casefold() + first, f"{last.casefold()}-{first}"))
+    belongs = is_pair if is_word != is_pair else after[:1].isupper() or "-" in before or "-" in after
+    return f"{before}-" if before and (after[:1].isdigit() or belongs) else before
 
 
 def _join_wrapped(lines: list[str]) -> str:

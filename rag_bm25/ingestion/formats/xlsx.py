@@ -72,10 +72,11 @@ def _shown(cell: Any) -> str:
         return str(value).removesuffix(" 00:00:00")
     if isinstance(value, bool) or not isinstance(value, int | float):
         return str(value)
-    text = _LITERAL.sub(lambda match: match[1] or "", cell.number_format.partition(";")[0])
-    number = _NUMBER.fullmatch(text)
+    positive, _, others = cell.number_format.partition(";")
+    own = others.partition(";")[0] if value < 0 else ""  # of negative numbers, with their sign
+    number = _NUMBER.fullmatch(_LITERAL.sub(lambda match: match[1] or "", own or positive))
     if number is None:
         return format(value, ".15g") if isinstance(value, float) else str(value)
     before, thousands, digits, decimals, percent, after = number.groups(default="")
     width = "," if thousands else f"0{len(digits) + len(decimals) + bool(decimals)}"
-    return before + format(value, f"{width}.{len(decimals)}{percent or 'f'}") + after
+    return before + format(abs(value) if own else value, f"{width}.{len(decimals)}{percent or 'f'}") + after

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import os
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -81,6 +82,7 @@ def test_html_with_a_tag_that_is_never_closed_keeps_its_text() -> None:
         ("<ul><li></li><li><p><a></a></p></li></ul><p>after", "after"),
         ("<ul><li><a href='#a'>1. One</a><li><a href='#b'>Two</a>, too</ul><h2>One</h2>", "- Two, too\n\nOne"),
         ("<p><a href='#a'>One</a><p><a href='b.html'>One</a><p><a href='#c'>C</a><h2>2 One</h2>", "One\n\nC\n\n2 One"),
+        ("<dl><dt><a href='a.html#1'>1. One</a></dl><h2>1. One</h2>", "1. One"),
         ("<h2>One</h2><p>See <a href='#a'>One</a>.<p><a href='#a'>One", "One\n\nSee One."),
     ],
 )
@@ -106,6 +108,9 @@ def table(*rows: str) -> str:
         (table("<td><h2>Part</h2><p>text", "<td>foot<td>note"), "Part\n\ntext\n\nfoot\n\nnote"),
         (table("<td><p>in a</p><p>box</p>"), "in a\n\nbox"),
         (table(f"<td>menu<td>{table('<td>a<td>b', '<td>c<td>d')}"), "menu\n\na | b\nc | d"),
+        (table("<td>name<td>price", f"<td>bolt<td>{table('<td>', '<td> ')}5"), "name | price\nbolt | 5"),
+        (f"<table><tr><td>menu<td>{table('<td>a<td>b')}<td>foot", "menu\n\na | b\n\nfoot"),
+        ("<table><tr><td>menu<td><table><tr><td>a<td>b", "menu\n\na | b"),
         ("<nav>" + table("<td>x") + "</nav>" + table("<td>a<td>b", "<td>c<td><p>d"), "a | b\nc | d"),
         (table("<td colspan=999999999 rowspan=999999999>a<td>b"), f"a {'|  ' * 999}| b"),
     ],
@@ -123,6 +128,11 @@ def test_a_row_of_a_table_is_a_line_and_a_box_is_paragraphs(page: str, shown: st
         ("state-of-the-", "art is", "state-of-the-art is"),
         ("a well-", "thought-out plan", "a well-thought-out plan"),
         ("infor-", "mation and re-use", "information and re-use"),
+        ("king-", "maker is no king-maker", "king-maker is no king-maker"),
+        ("CUR-", "RENT is the current", "CURRENT is the current"),
+        ("Pre-treat-", "ment, treatment", "Pre-treatment, treatment"),
+        ("GPT-", "4 or gpt4", "GPT-4 or gpt4"),
+        ("re-", "use: reuse, re-use", "reuse: reuse, re-use"),
     ],
 )
 def test_pdf_keeps_the_hyphens_of_words(line: str, following: str, shown: str, tmp_path: Path) -> None:
@@ -177,6 +187,27 @@ def test_the_numbers_of_word_are_text(paragraphs: list[tuple[int, int]], shown: 
     pytest.importorskip("mammoth")
     body = "".join(word_paragraph("x", num=num, level=level) for num, level in paragraphs)
     assert read_document(make_docx(tmp_path / "a.docx", body, numbering=NUMBERS)).text.strip() == shown
+
+
+@pytest.mark.parametrize(
+    ("formula", "shown"),
+    [
+        ("<m:r><m:t>E=m</m:t></m:r><m:sSup><m:e>{c}</m:e><m:sup>{2}</m:sup></m:sSup>", "E=mc^2"),
+        ("<m:f><m:num><m:d><m:e>{x-c}</m:e></m:d></m:num><m:den>{v}</m:den></m:f>", "((x-c))/v"),
+        ("<m:rad><m:e>{2a}</m:e></m:rad>", "√(2a)"),
+        ("<m:nary><m:naryPr><m:chr m:val='∑'/></m:naryPr><m:sub>{i=0}</m:sub><m:e>{i}</m:e></m:nary>", "∑_(i=0)i"),
+        ("<m:nary><m:naryPr/><m:e>{x}</m:e></m:nary>", "∫x"),
+        ("<m:func><m:fName>{sin}</m:fName><m:e>{x}</m:e></m:func>", "sin x"),
+        ("<m:d><m:dPr><m:begChr m:val='|'/><m:endChr m:val='|'/></m:dPr><m:e>{x}</m:e></m:d>", "|x|"),
+        ("<m:oMathPara><m:oMath>{a}</m:oMath></m:oMathPara>", "a"),
+    ],
+)
+def test_the_formulas_of_word_are_text(formula: str, shown: str, tmp_path: Path) -> None:
+    pytest.importorskip("mammoth")
+    math = "http://schemas.openxmlformats.org/officeDocument/2006/math"
+    text = re.sub(r"\{(.*?)\}", r"<m:r><m:t>\1</m:t></m:r>", formula)
+    body = f'<w:p xmlns:m="{math}"><w:r><w:t>Let </w:t></w:r><m:oMath>{text}</m:oMath><w:r><w:t>, so</w:t></w:r></w:p>'
+    assert read_document(make_docx(tmp_path / "a.docx", body)).text.strip() == f"Let {shown}, so"
 
 
 @pytest.mark.parametrize(
@@ -264,6 +295,7 @@ def test_cells_are_in_their_columns_and_as_the_sheet_shows_them(tmp_path: Path) 
     book = openpyxl.Workbook()
     sheet = book.active
     day = dt.datetime.combine(dt.date(2024, 1, 15), dt.time())
+    negative = {"0.0;(0.0)": "(0.2)", "+0%;-0%": "-25%", "0.0": "-0.2", '0;"off"': "-0.25"}
     shown = {"0%": "25%", "0.00": "0.25", '"€"#,##0.0': "€0.2", "000": "000", "General": "0.25", "0.0E+00": "0.25"}
     for row in (
         ["Prices"],
@@ -274,8 +306,10 @@ def test_cells_are_in_their_columns_and_as_the_sheet_shows_them(tmp_path: Path) 
     ):
         sheet.append(row)
     sheet.append([0.25] * len(shown))
-    for at, form in enumerate(shown, 1):
-        sheet.cell(6, at).number_format = form
+    sheet.append([-0.25] * len(negative))
+    for row, forms in ((6, shown), (7, negative)):
+        for at, form in enumerate(forms, 1):
+            sheet.cell(row, at).number_format = form
     book.save(tmp_path / "a.xlsx")
     assert read_document(tmp_path / "a.xlsx").text.strip().split("\n")[2:] == [
         "Prices",
@@ -283,7 +317,7 @@ def test_cells_are_in_their_columns_and_as_the_sheet_shows_them(tmp_path: Path) 
         "Bolt |  | 5",
         "| 7 |",
         "2024-01-15 | 2024-01-15 08:00:00 | 0.3",
-        " | ".join(shown.values()),
+        *(" | ".join(forms.values()) for forms in (shown, negative)),
     ]
 
 
@@ -318,7 +352,8 @@ def test_a_reader_of_ones_own_gives_markdown_or_leaves_the_file(tmp_path: Path) 
     ("pages", "kept"),
     [
         ([f"Manual {n} / 4\ntext {n * n}\n{n}" for n in range(1, 5)], ["text 1", "text 4", "text 9", "text 16"]),
-        (["Left\na", "b\nRight", "Left\nc", "d\nRight", "Left\ne", "f\nRight"], list("abcdef")),
+        (["a\nLeft", "b\nRight", "c\nLeft", "d\nRight", "e\nLeft", "f\nRight"], list("abcdef")),
+        (["Title\na\n1", "Title\nb\n2", "Title\nc\n3"], ["Title\na", "b", "c"]),
         (["Head\na", "Head\nb"], ["Head\na", "Head\nb"]),
         (["Head\na", "Head\nb", "Head\nc", *"defghij"], ["Head\na", "Head\nb", "Head\nc", *"defghij"]),
         (["1", "2", "3"], ["1", "2", "3"]),
