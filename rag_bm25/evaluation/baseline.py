@@ -154,8 +154,9 @@ class Recorder:
         chunks = {id_: self._chunks(id_, list(hits), result.run[id_]) for id_, hits in found.items()}
         names = index._live.view.statistics.namespaces if scope.namespaces is None else scope.namespaces
         wanted = {(name, chunk) for of_query in chunks.values() for chunk in of_query.values() for name in names}
-        rows = read_newest(index._store, sorted(wanted), contents=False, vectors=True)
-        vectors = {id_: row.vector for (_, id_), row in rows.items()}
+        keys = ((name, chunk, None) for name, chunk in sorted(wanted))
+        rows = read_newest(index._store, keys, contents=False, vectors=True)
+        vectors = {row.id: row.vector for row in rows.values()}
         measured = result.per_query
         for at, (id_, query) in enumerate(zip(found, weighed.queries, strict=True)):
             terms = _short(dict(zip(map(term_name, query.terms.terms), query.terms.weights.tolist(), strict=True)))
