@@ -25,7 +25,7 @@ from rag_bm25.evaluation import BeirDataset
 from rag_bm25.evaluation.comparison import PairedTest
 from rag_bm25.evaluation.running import EvaluationResult, Run, in_memory, mean_length, write_run
 from rag_bm25.hits.options import SearchOptions
-from rag_bm25.index.config import IndexConfig
+from rag_bm25.index.config import OF_QUERIES, IndexConfig
 from rag_bm25.index.index import BM25Index
 from rag_bm25.index.searching.hybrid import FusionOptions
 from rag_bm25.index.settings import document_side
@@ -145,7 +145,7 @@ def evaluate(
 def _take_weighting(options: SearchOptions) -> dict[str, Any]:
     """Take the weighting out of the options of a search, as settings of a config, which can be compared."""
     weighting = options.pop("weighting", None) or QueryWeighting()
-    return {name: value for name, value in vars(weighting).items() if value is not UNSET}
+    return {OF_QUERIES[name]: value for name, value in vars(weighting).items() if value is not UNSET}
 
 
 def _search(

@@ -146,7 +146,7 @@ class BM25Index:
         self._is_open = True
         live = LiveStatistics(store, log, encoder, read_only=read_only, refresh_interval=refresh_interval)
         self._live = self._last_known = live  # the latter for those who look at a closed index
-        self._weigher = QueryWeigher(store, live, encoder.analyzer, config.query_weighting())
+        self._weigher = QueryWeigher(store, live, encoder, config.query_weighting())
         self._terms = TermLister(store, live, encoder.analyzer, self._weigher)
         self._searcher = Searcher(store, config, encoder, live, self._weigher)
         self._hybrid = HybridSearcher(store, config, live, self._searcher)

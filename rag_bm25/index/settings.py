@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from rag_bm25.analysis import AnalyzerConfig
 from rag_bm25.checks import check_choice
 from rag_bm25.definitions import options_of
 from rag_bm25.errors import ParameterError
-from rag_bm25.index.config import IndexConfig
+from rag_bm25.index.config import OF_QUERIES, IndexConfig
 from rag_bm25.weighting.query import DEFAULT_WEIGHTING
 
 if TYPE_CHECKING:
@@ -71,4 +71,4 @@ def with_settings(config: IndexConfig, settings: Mapping[str, Any]) -> IndexConf
 
 def document_side(config: IndexConfig) -> IndexConfig:
     """Return a config with the defaults on the query's side: equal ones can share an index."""
-    return replace(config, **asdict(DEFAULT_WEIGHTING))
+    return replace(config, **{of_config: getattr(DEFAULT_WEIGHTING, name) for name, of_config in OF_QUERIES.items()})
