@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from functools import cache
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -86,23 +87,24 @@ class DocumentEncoder:
 
     def count(self, texts: Sequence[str], metadatas: Sequence[Mapping[str, Any]] | None = None) -> CountedChunks:
         """Count terms and lengths: the part of `encode` that needs no ids, and can run in another process."""
-        return self._count({TEXT: texts, **self._field_texts([{}] * len(texts) if metadatas is None else metadatas)})
+        given = [{}] * len(texts) if metadatas is None else metadatas
+        return self._count({TEXT: texts, **self._field_texts(given)}, self.analyzer)
 
     def count_fields(self, metadatas: Sequence[Mapping[str, Any]]) -> CountedChunks:
-        """Count terms and lengths of the fields alone."""
-        return self._count(self._field_texts(metadatas))
+        """Count terms and lengths of the fields alone; chunks of a document share most of them."""
+        return self._count(self._field_texts(metadatas), cache(self.analyzer))
 
     def _field_texts(self, metadatas: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
         names = sorted(self.weighting.fields)
         return {name: [field_text(metadata, name) for metadata in metadatas] for name in names}
 
-    def _count(self, contents: Mapping[str, Sequence[str]]) -> CountedChunks:
+    def _count(self, contents: Mapping[str, Sequence[str]], analyze: TextAnalyzer) -> CountedChunks:
         lengths: list[int] = []
 
         def tokens() -> Iterator[list[str]]:
             for text in chain.from_iterable(contents.values()):
                 lengths.append(len(text))
-                yield self.analyzer(text)
+                yield analyze(text)
 
         numbered, names = number_tokens(tokens()), list(contents)
         size = len(contents[names[0]])

@@ -261,14 +261,13 @@ def _norm_formula(chunk: ChunkFacts, name: str | None = None) -> str:
     return f"(1 - b + b * {ratio})" if WEIGHTINGS[chunk.weighting.form].b is None else f"({ratio})"
 
 
-def _explain_length(
-    chunk: ChunkFacts, norm: FieldWeight, length: int, name: str | None, of: str
-) -> list[Explanation]:
+def _explain_length(chunk: ChunkFacts, norm: FieldWeight, length: int, name: str | None, of: str) -> list[Explanation]:
     """Explain the numbers of a length norm."""
     share = [Explanation(norm.b, "b, share of the length")] if WEIGHTINGS[chunk.weighting.form].b is None else []
     of_chunk = Explanation(length, f"length of the {of} in {unit_name(chunk.length_unit)}")
-    middle = "mean_length of the chunks in {}" if chunk.has_mean(name) else "chunk_size in {}, in place of the mean length"
-    return [*share, of_chunk, Explanation(norm.chunk_size, middle.format(unit_name(chunk.length_unit)))]
+    constant = f"chunk_size in {unit_name(chunk.length_unit)}, in place of the mean length"
+    middle = f"mean_length, of the chunks in {unit_name(chunk.length_unit)}" if chunk.has_mean(name) else constant
+    return [*share, of_chunk, Explanation(norm.chunk_size, middle)]
 
 
 def _explain_fields(chunk: ChunkFacts, term: str) -> Explanation:

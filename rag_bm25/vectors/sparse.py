@@ -110,6 +110,11 @@ class SparseBatch:
         """Repeat a value of each row for each of its entries."""
         return np.repeat(of_rows, np.diff(self.indptr))
 
+    def dot(self, vector: SparseVector) -> NDArray[np.float64]:
+        """Compute the inner product of each row in float64."""
+        rows, products = self.per_entry(np.arange(len(self))), vector.get_many(self.ids, 0.0) * self.values
+        return np.bincount(rows, products, len(self)).astype(np.float64)
+
     def only(self, ids: NDArray[np.uint32]) -> SparseBatch:
         """Leave out all other dimensions."""
         kept = np.isin(self.ids, ids)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import numpy as np
 
-from rag_bm25.definitions import UNSET, Between, check_fields, fill
 from rag_bm25.checks import parameter_error
-from rag_bm25.weighting.document import K1, DocumentWeighting
+from rag_bm25.definitions import UNSET, Between, check_fields, fill
+from rag_bm25.weighting.document import K1, DocumentWeighting  # noqa: TC001 - the definitions of options
 from rag_bm25.weighting.fields import B  # noqa: TC001 - the definitions of options
 from rag_bm25.weighting.formulas import WEIGHTINGS
 from rag_bm25.weighting.idf import IdfInputs, IdfName, idf
@@ -32,12 +32,10 @@ MiddleLength = Literal["chunk_size", "mean"]
 
 @dataclass(frozen=True, repr=False)
 class QueryWeighting:
-    """Weights of a search, which may change without touching a stored vector: those of the terms of the query, and others
-    than the stored ones for the chunks.
+    """Weights of the terms of a query, and of chunks by another k1 and b. They may change without touching a vector.
 
-    With another `k1` or `b`, or the mean length, the candidates are weighed again, and so many of them are looked at
-    that the hits, their scores and their order are those of an index that was made with these parameters. See
-    docs/weightings.md.
+    With another `k1` or `b`, or the mean length, candidates are weighed again, as many as it takes to prove that the
+    hits are those of an index that was made with these parameters. See docs/weightings.md.
 
     Parameters
     ----------
@@ -141,10 +139,10 @@ class QueryWeighting:
         DocumentWeighting(chunk_size=320.0, k1=0.9, b=0.75, form='bm25', delta=None, fields={})
         """
         given = {"k1": self.k1, "b": self.b, "length": "mean" if self.length == "mean" else None}
-        asked = {name: value for name, value in given.items() if value is not None and value is not UNSET}
-        for name, value in asked.items():
-            if name not in WEIGHTINGS[stored.form].parameters:
-                raise parameter_error(name, f"left as it is for {stored.form!r}, whose formula has none", value)
+        asked: dict[str, Any] = {name: value for name, value in given.items() if value not in (None, UNSET)}
+        if others := sorted(asked.keys() - WEIGHTINGS[stored.form].parameters):
+            rule = f"left out for {stored.form!r}, whose formula has none"
+            raise parameter_error(others[0], rule, asked[others[0]])
         if asked.pop("length", None) and mean_length:
             asked["chunk_size"] = mean_length
         return replace(stored, **asked)

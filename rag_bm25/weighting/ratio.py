@@ -40,9 +40,7 @@ def largest_ratio(stored: DocumentWeighting, wanted: DocumentWeighting, longest:
     return max(in_text, float(in_fields.max()))
 
 
-def _ratio(
-    stored: DocumentWeighting, wanted: DocumentWeighting, tf: _Cells, lengths: _Cells, gain: ArrayLike
-) -> float:
+def _ratio(stored: DocumentWeighting, wanted: DocumentWeighting, tf: _Cells, lengths: _Cells, gain: ArrayLike) -> float:
     """Return the largest ratio over all cells of tf and length."""
     least, most = (edges[:, np.newaxis] for edges in tf)
     largest = _values(wanted, most * gain, lengths[0]).max(axis=0) / _values(stored, least, lengths[1]).min(axis=0)

@@ -17,7 +17,7 @@ import numpy as np
 from rag_bm25.index.searching.ranking import warn_incomplete
 from rag_bm25.store.rows import MAX_K, Match, rank_of
 from rag_bm25.store.storage import FP16_TOLERANCE
-from rag_bm25.vectors.sparse import EMPTY
+from rag_bm25.vectors.sparse import EMPTY, SparseBatch
 from rag_bm25.weighting.ratio import largest_ratio
 
 if TYPE_CHECKING:
@@ -33,10 +33,11 @@ SPARE = 10  # of 635 questions on SciFact, CMRC 2018 and LISA, none has more tha
 REACH = 1 - FP16_TOLERANCE
 """A row can only be among the best k if its rounded score is at least this share of the k-th exact score."""
 LONG = 4
-"""Chunks longer than this multiple of the chunk size are few. They are searched for apart if their ratios are larger."""
+"""Chunks longer than this multiple of the chunk size are few, and searched for apart if their ratios are larger."""
 WORTH_APART = 1.25
 OVERFETCH = 8
-"""Factor of the limit of the first search by other weights."""
+"""How many times the limit is asked for at first, where a ratio is 1 above that of equal weights."""
+MOST_AT_FIRST = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,14 +68,14 @@ class Rescorer:
     def score(self, query: SparseVector, rows: Sequence[ChunkRow]) -> list[Match]:
         """Score rows with contents and vectors, and sort those that have a word of the query."""
         vectors = [row.vector for row in rows] if self.reweigher is None else self.reweigher.vectors(rows, query.ids)
-        scores = map(query.dot, vectors)
-        found = (Match(row, float(np.float32(score))) for row, score in zip(rows, scores, strict=True) if score > 0)
-        return sorted(found, key=rank_of)
+        scores = SparseBatch.of(vectors).dot(query)
+        found = zip(rows, scores, scores.astype(np.float32).tolist(), strict=True)
+        return sorted((Match(row, score) for row, exact, score in found if exact > 0), key=rank_of)
 
     def _search(self, queries: Sequence[SparseVector], arm: SearchArm, ratio: float) -> list[list[Match]]:
         """Search where no weight is more than a multiple of the stored one."""
-        more = SPARE if ratio == 1 else OVERFETCH * arm.limit
-        found = self._within_reach(queries, arm, REACH / ratio, min(arm.limit + max(more, arm.limit // 10), MAX_K))
+        more = max(SPARE, round(arm.limit * min(0.1 + OVERFETCH * (ratio - 1), MOST_AT_FIRST)))
+        found = self._within_reach(queries, arm, REACH / ratio, min(arm.limit + more, MAX_K))
         return [
             [match if arm.vectors else replace(match, row=replace(match.row, vector=EMPTY)) for match in matches]
             for matches in found

@@ -36,7 +36,7 @@ from rag_bm25.query.scores import ScoreExplanation, explain_score, with_factors
 from rag_bm25.query.similar import weigh_terms_of
 from rag_bm25.query.spelling import Fuzzy, Speller
 from rag_bm25.query.stop_words import stop_words_in
-from rag_bm25.store.rows import MAX_K, Match, Scope, SearchArm, rank_of
+from rag_bm25.store.rows import MAX_K, Match, Scope, SearchArm
 from rag_bm25.store.storage import FP16_TOLERANCE
 from rag_bm25.vectors.sparse import SparseVector
 from rag_bm25.weighting.fields import field_items
@@ -369,7 +369,8 @@ class Searcher:
     ) -> list[list[FeedbackChunk]]:
         """Read the chunks that each query learns from: the marked ones, or else the best ones of a search."""
         if isinstance(method, RSJ) or method.relevant is not None or getattr(method, "irrelevant", None) is not None:
-            return [self._read_marked(method, "relevant", scope, queries[0].documents)] * len(queries) if queries else []
+            marked = [self._read_marked(method, "relevant", scope, query.documents) for query in queries[:1]]
+            return marked * len(queries)
         k = method.fb_docs
         enough = partial(has_enough, k)
         found = [some.matches[:k] for some in self.candidates(queries, k, enough, scope, options, at_most=k)]
@@ -398,7 +399,8 @@ class Searcher:
         if missing:
             msg = f"no chunk {missing[0]!r}, which is given as {name}, in the namespaces of the search"
             raise ChunkNotFoundError(msg)
-        return [FeedbackChunk(row.id, vector) for row, vector in zip(rows, self._vectors_of(rows, documents), strict=True)]
+        vectors = self._vectors_of(rows, documents)
+        return [FeedbackChunk(row.id, vector) for row, vector in zip(rows, vectors, strict=True)]
 
 
 def has_enough(k: int, _: WeightedQuery, found: Candidates) -> bool:

@@ -141,7 +141,7 @@ def test_the_best_row_is_found_however_many_rounding_puts_before_it(limit: int) 
     # All of them are 0.5 in fp16: the engine sorts them by id, with the best one last.
     weights = [0.5 + 1e-7 * at for at in range(1500)]
     store = rows_with(weights)
-    (found,) = Rescorer(store, Events()).search([SparseVector.from_dict({1: 2.0})], SearchArm(limit))
+    (found,) = Rescorer(store, Events("rows")).search([SparseVector.from_dict({1: 2.0})], SearchArm(limit))
     best = sorted(range(1500), key=lambda at: (-np.float32(2 * np.float32(weights[at])), at))[:limit]
     assert [match.row.id for match in found] == [f"c{at:05}" for at in best]
 
@@ -149,7 +149,7 @@ def test_the_best_row_is_found_however_many_rounding_puts_before_it(limit: int) 
 def test_rows_out_of_reach_cost_no_second_call() -> None:
     store = rows_with([1 / (1 + at) for at in range(100)])
     store.calls.clear()
-    (found,) = Rescorer(store, Events()).search([SparseVector.from_dict({1: 1.0})], SearchArm(5))
+    (found,) = Rescorer(store, Events("rows")).search([SparseVector.from_dict({1: 1.0})], SearchArm(5))
     assert (store.calls, len(found)) == (["search"], 5)
     assert not any(len(match.row.vector) for match in found)
 
