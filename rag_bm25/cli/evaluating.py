@@ -28,7 +28,7 @@ from rag_bm25.hits.options import SearchOptions
 from rag_bm25.index.config import OF_QUERIES, IndexConfig
 from rag_bm25.index.index import BM25Index
 from rag_bm25.index.searching.hybrid import FusionOptions
-from rag_bm25.index.settings import document_side
+from rag_bm25.index.settings import shared_side
 from rag_bm25.query.query import Query
 from rag_bm25.weighting.query import QueryWeighting
 
@@ -113,7 +113,7 @@ def evaluate(
 
     With --compare, each configuration stands beside the one of the options. p is that of a paired randomisation test
     over the queries; with several, adjusted by Holm's method. Those that differ on the query's side alone, as by
-    idf, k3 or bigram_weight, share an index.
+    idf, k3 or length=mean, or in k1 and b, share an index.
     """
     compared = [("as given", {}), *(one for text in compare or () for one in parse_grid(text, "--compare"))]
     labels = [label for label, _ in compared]
@@ -192,10 +192,10 @@ def _make_config(plain: IndexConfig, settings: Mapping[str, Any], dataset: BeirD
 
 def _reuse(index: BM25Index, config: IndexConfig) -> AbstractContextManager[BM25Index]:
     """Return an index for a config that needs no other vectors."""
-    if document_side(config) != document_side(index.config):
+    if shared_side(config) != shared_side(index.config):
         raise InputError(
             "an index that exists can be evaluated with other settings of the query's side alone, such as idf, k3 and "
-            "bigram_weight: for others, leave --collection out"
+            "bigram_weight, and with another k1 and b: for others, leave --collection out"
         )
     return nullcontext(index)
 

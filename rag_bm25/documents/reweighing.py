@@ -63,7 +63,7 @@ class Reweigher:
         tf[weights.ids == NO_TERMS_ID] = -1
         if WEIGHTINGS[self.weighting.form].k1_per_term:  # that of the time when the chunk was encoded is not known
             tf[:] = -1
-        return replace(weights, values=tf), of_fields, lengths
+        return replace(weights, values=tf.astype(np.float32)), of_fields, lengths
 
     def _encode(self, rows: Sequence[ChunkRow]) -> SparseBatch:
         texts, metadatas = [row.text for row in rows], [row.metadata for row in rows]

@@ -30,7 +30,7 @@ def largest_ratio(stored: DocumentWeighting, wanted: DocumentWeighting, longest:
     """
     lengths, tf = _whole(0, longest), _whole(1, LARGEST_TF)
     if not stored.fields:
-        return _ratio(stored, wanted, tf, lengths, 1.0)
+        return _ratio(stored, wanted, tf, lengths, np.ones(1))
     # A tf that stands for the fields, too, is any number. By another norm, it gains at most as if all were in the text,
     # and loses at most as if all were in fields, whose norms stay. Of a term in fields alone, the norm is 1.
     gain = np.maximum(1, np.maximum(*(_norm(wanted, at) / _norm(stored, at) for at in lengths)))
@@ -40,7 +40,9 @@ def largest_ratio(stored: DocumentWeighting, wanted: DocumentWeighting, longest:
     return max(in_text, float(in_fields.max()))
 
 
-def _ratio(stored: DocumentWeighting, wanted: DocumentWeighting, tf: _Cells, lengths: _Cells, gain: ArrayLike) -> float:
+def _ratio(
+    stored: DocumentWeighting, wanted: DocumentWeighting, tf: _Cells, lengths: _Cells, gain: NDArray[np.float64]
+) -> float:
     """Return the largest ratio over all cells of tf and length."""
     least, most = (edges[:, np.newaxis] for edges in tf)
     largest = _values(wanted, most * gain, lengths[0]).max(axis=0) / _values(stored, least, lengths[1]).min(axis=0)
