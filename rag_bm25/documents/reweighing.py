@@ -40,7 +40,8 @@ class Reweigher:
         if not rows:
             return []
         tf, of_fields, lengths = self._recover(rows, terms)
-        weights = self.weighting.weights(np.maximum(tf.values, 0), lengths, of_fields=of_fields)
+        known = np.where(tf.values < 0, 1, tf.values)
+        weights = self.weighting.weights(known, lengths, of_fields=of_fields)
         vectors = list(SparseBatch(tf.indptr, tf.ids, weights.astype(np.float32)))
         unknown = np.unique(tf.per_entry(np.arange(len(tf)))[tf.values < 0]).tolist()
         for at, vector in zip(unknown, self._encode([rows[at] for at in unknown]), strict=True):

@@ -413,7 +413,7 @@ def test_configs_that_differ_in_k1_and_b_share_an_index_unless_weights_tell_no_f
     assert len(opened) == num_indexes
     alone = [evaluate(BM25Index.from_store(MemoryStore(), config=config), load_beir(folder)).run for config in configs]
     assert [result.run for result in results] == alone
-    assert len({json.dumps(run) for run in alone}) == 3
+    assert len({json.dumps(run) for run in alone}) > 1
 
 
 def test_titles_go_into_the_metadata_of_an_index_that_has_the_field(folder: Path) -> None:
