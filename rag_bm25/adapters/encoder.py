@@ -195,6 +195,8 @@ class CountingEncoder(ABC):
         expander = self._expanders.make(expansion)
         own = self.config.query_weighting()
         weights = own if weighting is None else weighting.over(own)
+        if weights.reweighs:
+            raise ParameterError("k1, b and length of a query are not supported here: a vector cannot express them")
         return QueryEncoder(self._documents.analyzer, weights, counted.ids, expander)
 
 

@@ -26,10 +26,10 @@ from rag_bm25.evaluation.baseline import Baseline, Recorder
 from rag_bm25.evaluation.comparison import PairedTest
 from rag_bm25.evaluation.running import EvaluationResult, Run, in_memory, mean_length, write_run
 from rag_bm25.hits.options import SearchOptions
-from rag_bm25.index.config import IndexConfig
+from rag_bm25.index.config import OF_QUERIES, IndexConfig
 from rag_bm25.index.index import BM25Index
 from rag_bm25.index.searching.hybrid import FusionOptions
-from rag_bm25.index.settings import document_side
+from rag_bm25.index.settings import shared_side
 from rag_bm25.index.stored_config import parameters_of
 from rag_bm25.query.query import Query
 from rag_bm25.weighting.query import QueryWeighting
@@ -116,7 +116,7 @@ def evaluate(
 
     With --compare, each configuration stands beside the one of the options. p is that of a paired randomisation test
     over the queries; with several, adjusted by Holm's method. Those that differ on the query's side alone, as by
-    idf, k3 or bigram_weight, share an index.
+    idf, k3 or length=mean, or in k1 and b, share an index.
 
     With --baseline and --min, the exit code is 1 if a measure is significantly worse than in a file of --save, which
     may have been made by another version or with other settings, or if it is too low.
@@ -169,7 +169,7 @@ def evaluate(
 def _take_weighting(options: SearchOptions) -> dict[str, Any]:
     """Take the weighting out of the options of a search, as settings of a config, which can be compared."""
     weighting = options.pop("weighting", None) or QueryWeighting()
-    return {name: value for name, value in vars(weighting).items() if value is not UNSET}
+    return {OF_QUERIES[name]: value for name, value in vars(weighting).items() if value is not UNSET}
 
 
 def _note_losses(dataset: BeirDataset, run: Run) -> None:
@@ -199,10 +199,10 @@ def _make_config(plain: IndexConfig, settings: Mapping[str, Any], dataset: BeirD
 
 def _reuse(index: BM25Index, config: IndexConfig) -> AbstractContextManager[BM25Index]:
     """Return an index for a config that needs no other vectors."""
-    if document_side(config) != document_side(index.config):
+    if shared_side(config) != shared_side(index.config):
         raise InputError(
             "an index that exists can be evaluated with other settings of the query's side alone, such as idf, k3 and "
-            "bigram_weight: for others, leave --collection out"
+            "bigram_weight, and with another k1 and b: for others, leave --collection out"
         )
     return nullcontext(index)
 

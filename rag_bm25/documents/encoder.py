@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from functools import cache
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -78,25 +79,35 @@ class DocumentEncoder:
     ) -> EncodedChunks:
         """Encode chunks; each result depends on its own chunk alone."""
         counted = counted or self.count(texts, metadatas)
-        tf, of_fields, lengths = self._summed(counted.with_ids(TermIds() if ids is None else ids))
+        tf, of_fields, lengths = self.summed(counted.with_ids(TermIds() if ids is None else ids))
         k1 = self._k1_of(tf.ids, term_k1)
-        weights = self.weighting.weights(tf.values, _per_entry(tf, lengths), k1, of_fields)
+        weights = self.weighting.weights(tf.values, tf.per_entry(lengths), k1, of_fields)
         weighed = SparseBatch(tf.indptr, tf.ids, weights.astype(np.float32))
         return EncodedChunks(_with_placeholders(weighed), lengths)
 
     def count(self, texts: Sequence[str], metadatas: Sequence[Mapping[str, Any]] | None = None) -> CountedChunks:
         """Count terms and lengths: the part of `encode` that needs no ids, and can run in another process."""
         given = [{}] * len(texts) if metadatas is None else metadatas
-        names = [TEXT, *sorted(self.weighting.fields)]
+        return self._count({TEXT: texts, **self._field_texts(given)}, self.analyzer)
+
+    def count_fields(self, metadatas: Sequence[Mapping[str, Any]]) -> CountedChunks:
+        """Count terms and lengths of the fields alone; chunks of a document share most of them."""
+        return self._count(self._field_texts(metadatas), cache(self.analyzer))
+
+    def _field_texts(self, metadatas: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
+        names = sorted(self.weighting.fields)
+        return {name: [field_text(metadata, name) for metadata in metadatas] for name in names}
+
+    def _count(self, contents: Mapping[str, Sequence[str]], analyze: TextAnalyzer) -> CountedChunks:
         lengths: list[int] = []
 
         def tokens() -> Iterator[list[str]]:
-            for name in names:
-                for text in texts if name == TEXT else [field_text(metadata, name) for metadata in given]:
-                    lengths.append(len(text))
-                    yield self.analyzer(text)
+            for text in chain.from_iterable(contents.values()):
+                lengths.append(len(text))
+                yield analyze(text)
 
-        numbered, size = number_tokens(tokens()), len(texts)
+        numbered, names = number_tokens(tokens()), list(contents)
+        size = len(contents[names[0]])
         tf, unit = numbered.frequencies(), self.length_unit
         in_characters = unit == "characters"
         all_lengths = np.array(lengths, np.int64) if in_characters else batch_lengths(tf, numbered.terms, unit)
@@ -107,8 +118,8 @@ class DocumentEncoder:
         self, texts: Sequence[str], ids: Mapping[str, int], metadatas: Sequence[Mapping[str, Any]]
     ) -> tuple[NDArray[np.uint32], NDArray[np.float64]]:
         """Return weighted and normalised term frequencies, summed over text and fields."""
-        tf, of_fields, lengths = self._summed(self.count(texts, metadatas).with_ids(ids))
-        return tf.ids, self.weighting.frequencies(tf.values, _per_entry(tf, lengths)) + of_fields
+        tf, of_fields, lengths = self.summed(self.count(texts, metadatas).with_ids(ids))
+        return tf.ids, self.weighting.frequencies(tf.values, tf.per_entry(lengths)) + of_fields
 
     def terms(self, text: str, metadata: Mapping[str, Any]) -> list[str]:
         """Return the terms of a chunk and its fields."""
@@ -129,7 +140,7 @@ class DocumentEncoder:
         per_term = WEIGHTINGS[self.weighting.form].k1_per_term
         return term_k1.get_many(ids, self.weighting.k1) if per_term else None
 
-    def _summed(self, parts: Mapping[str, _Part]) -> tuple[SparseBatch, NDArray[np.float64] | float, NDArray[np.int64]]:
+    def summed(self, parts: Mapping[str, _Part]) -> tuple[SparseBatch, NDArray[np.float64] | float, NDArray[np.int64]]:
         """Return the tf in the texts, 0 for a term of fields alone, the sums over the fields, and the lengths."""
         tf, lengths = parts[TEXT]
         fields = {name: of for name, (of, _) in parts.items() if name != TEXT and len(of.ids)}
@@ -138,17 +149,12 @@ class DocumentEncoder:
         every, entry = np.unique(np.concatenate([of.keys for of in (tf, *fields.values())]), return_inverse=True)
         in_text, in_fields = np.split(entry, [len(tf.ids)])
         frequencies = [  # in the fixed order of the parts, since sums of floats depend on it
-            self.weighting.frequencies(of.values, _per_entry(of, parts[name][1]), name) for name, of in fields.items()
+            self.weighting.frequencies(of.values, of.per_entry(parts[name][1]), name) for name, of in fields.items()
         ]
         of_text = np.zeros(len(every), tf.values.dtype)
         of_text[in_text] = tf.values
         of_fields: NDArray[np.float64] = np.bincount(in_fields, np.concatenate(frequencies), len(every))  # type: ignore[assignment]
         return SparseBatch.from_keys(every, of_text, len(tf)), of_fields, lengths
-
-
-def _per_entry(batch: SparseBatch, lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Repeat the length of each row for each of its entries."""
-    return np.repeat(lengths, np.diff(batch.indptr))
 
 
 def _with_ids(tf: SparseBatch, terms: Sequence[str], ids: Mapping[str, int]) -> SparseBatch:

@@ -56,7 +56,7 @@ def chunk_length(text: str, tokens: Sequence[str], unit: LengthUnit) -> int:
 def batch_lengths(tf: SparseBatch, terms: Sequence[str], unit: LengthUnit) -> NDArray[np.int64]:
     """Return the length of each chunk in a unit that depends on its tokens, given the tf of the terms by place."""
     kinds = _kinds_of(terms)[tf.ids]
-    rows = np.repeat(np.arange(len(tf)), np.diff(tf.indptr))
+    rows = tf.per_entry(np.arange(len(tf)))
     words, others = np.bincount(3 * rows + kinds, tf.values, 3 * len(tf)).reshape(-1, 3).T[1:]
     lengths: NDArray[np.float64] = words + others if unit == "terms" else _estimate(words, others)
     return lengths.astype(np.int64)

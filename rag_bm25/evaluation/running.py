@@ -17,7 +17,7 @@ from rag_bm25.errors import InputError
 from rag_bm25.evaluation.measures import DEPTH, Measures, QueryMeasures, depth_of, measure_queries
 from rag_bm25.events import report_progress
 from rag_bm25.index.index import BM25Index
-from rag_bm25.index.settings import document_side
+from rag_bm25.index.settings import shared_side, weighting_for
 from rag_bm25.weighting.formulas import WEIGHTINGS
 
 if TYPE_CHECKING:
@@ -263,7 +263,7 @@ def evaluate_each(
     embeddings: Callable[[list[str]], Any] | None = None,
     inspect: Inspect | None = None,
 ) -> list[EvaluationResult]:
-    """Evaluate several configs; those that differ only on the query's side share an index.
+    """Evaluate several configs; those that differ only on the query's side, or in k1 and b, share an index.
 
     Parameters
     ----------
@@ -291,7 +291,7 @@ def evaluate_each(
     depth = depth_of(measures)
     groups: dict[IndexConfig, list[int]] = {}  # the places of the configs that share an index
     for place, config in enumerate(configs):
-        groups.setdefault(document_side(config), []).append(place)
+        groups.setdefault(shared_side(config), []).append(place)
     results: dict[int, EvaluationResult] = {}
     chunks, queries = len(dataset.texts), len(dataset.queries)
     for added, places in enumerate(groups.values()):
@@ -303,7 +303,7 @@ def evaluate_each(
                 index.reencode()
             for place in places:
                 start, done = time.perf_counter(), _after(progress, len(results) * queries, len(configs) * queries)
-                weighting = configs[place].query_weighting()
+                weighting = weighting_for(configs[place], index.config)
                 run = search_queries(index, dataset.queries, done, k=depth, search=search, weighting=weighting)
                 speed = len(run) / (time.perf_counter() - start)
                 ranked = run if texts else _to_documents(run, dataset.qrels)

@@ -16,7 +16,18 @@ from rag_bm25.weighting.document import K1, Delta, DocumentWeighting
 from rag_bm25.weighting.fields import DEFAULT_FIELDS, B, ChunkSize, Fields, FieldWeight
 from rag_bm25.weighting.formulas import WEIGHTINGS, WeightingName
 from rag_bm25.weighting.idf import IdfName  # noqa: TC001 - the definitions of options
-from rag_bm25.weighting.query import DEFAULT_WEIGHTING, K3, Epsilon, LatinWeight, QueryWeighting, Weight
+from rag_bm25.weighting.query import (
+    DEFAULT_WEIGHTING,
+    K3,
+    Epsilon,
+    LatinWeight,
+    MiddleLength,
+    QueryWeighting,
+    Weight,
+)
+
+OF_QUERIES = {name: f"query_{name}" if name in ("k1", "b") else name for name in options_of(QueryWeighting)}
+"""Parameter of a QueryWeighting -> that of a config, whose k1 and b are those of the stored vectors."""
 
 
 class _Fields(dict[str, FieldWeight]):
@@ -37,8 +48,9 @@ class IndexConfig:
     """Parameters of an index.
 
     `idf`, `epsilon`, `k3` and the weights of kinds of terms, `bigram_weight`, `character_weight`, `word_bigram_weight`,
-    `latin_weight` and `question_word_weight`, weigh the query, and may differ each time the index is opened or
-    searched. The stored vectors depend on everything else, which is fixed when the index is created.
+    `latin_weight` and `question_word_weight`, weigh the query, and `query_k1`, `query_b` and `length` weigh the chunks
+    of a search anew: they may differ each time the index is opened or searched. The stored vectors depend on everything
+    else, which is fixed when the index is created.
 
     Parameters
     ----------
@@ -84,6 +96,8 @@ class IndexConfig:
         bigrams a Chinese word counts about twice, and these have none.
     question_word_weight : float
         Weight of the question words of a query, in [0, 1000], see :class:`rag_bm25.AnalyzerConfig`; 0 leaves them out.
+    query_k1, query_b, length
+        The `k1`, `b` and `length` of a :class:`QueryWeighting`, for all searches that give no other.
 
     Examples
     --------
@@ -115,11 +129,14 @@ class IndexConfig:
     word_bigram_weight: Weight = DEFAULT_WEIGHTING.word_bigram_weight
     latin_weight: LatinWeight = DEFAULT_WEIGHTING.latin_weight
     question_word_weight: Weight = DEFAULT_WEIGHTING.question_word_weight
+    query_k1: K1 | None = DEFAULT_WEIGHTING.k1
+    query_b: B | None = DEFAULT_WEIGHTING.b
+    length: MiddleLength = DEFAULT_WEIGHTING.length
 
     def __post_init__(self) -> None:
         check_fields(self)
         object.__setattr__(self, "fields", _Fields(self._own_fields()))  # the caller's may change
-        self.document_weighting()  # its parameters may not suit each other
+        self.query_weighting().of_documents(self.document_weighting(), 0.0)  # parameters may not suit each other
 
     def _own_fields(self) -> Mapping[str, FieldWeight]:
         if self.fields != "default":
@@ -142,9 +159,9 @@ class IndexConfig:
         Returns
         -------
         QueryWeighting
-            idf, epsilon, k3 and the weights of the kinds of terms.
+            idf, epsilon, k3 and the weights of the kinds of terms, and how chunks are weighed anew.
         """
-        return QueryWeighting(**{name: getattr(self, name) for name in options_of(QueryWeighting)})
+        return QueryWeighting(**{name: getattr(self, of_config) for name, of_config in OF_QUERIES.items()})
 
     def dense_field(self) -> DenseField | None:
         """Return dimension and metric of the dense vectors.

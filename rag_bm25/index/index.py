@@ -154,7 +154,7 @@ class BM25Index:
         self._encoder = encoder
         self._is_open = True
         self._live = self._last_known = live  # the latter for those who look at a closed index
-        self._weigher = QueryWeigher(store, live, encoder.analyzer, config.query_weighting())
+        self._weigher = QueryWeigher(store, live, encoder, config.query_weighting())
         self._terms = TermLister(store, live, encoder.analyzer, self._weigher)
         self._searcher = Searcher(store, config, encoder, live, self._weigher)
         self._hybrid = HybridSearcher(store, config, live, self._searcher)

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from rag_bm25.analysis import AnalyzerConfig
 from rag_bm25.checks import check_choice
 from rag_bm25.definitions import options_of
 from rag_bm25.errors import ParameterError
-from rag_bm25.index.config import IndexConfig
+from rag_bm25.index.config import OF_QUERIES, IndexConfig
+from rag_bm25.weighting.formulas import WEIGHTINGS
 from rag_bm25.weighting.query import DEFAULT_WEIGHTING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from rag_bm25.weighting.query import QueryWeighting
 
 OF_ANALYZER = options_of(AnalyzerConfig)
 PARAMETERS = {**options_of(IndexConfig), **OF_ANALYZER}
@@ -69,6 +72,21 @@ def with_settings(config: IndexConfig, settings: Mapping[str, Any]) -> IndexConf
     return replace(config, **changes)
 
 
+def weighting_for(config: IndexConfig, stored: IndexConfig) -> QueryWeighting:
+    """Return the weighting by which searches of an index are those of one with another config that can share it."""
+    own = config.query_weighting()
+    others = {name: getattr(config, name) for name in ("k1", "b") if getattr(own, name) is None}
+    return replace(own, **{name: value for name, value in others.items() if value != getattr(stored, name)})
+
+
+def shared_side(config: IndexConfig) -> IndexConfig:
+    """Return a config with the defaults of all that a search can give: equal ones can share an index."""
+    form, plain = WEIGHTINGS[config.weighting], document_side(config)
+    if form.k1_per_term or not config.k1:  # which a weight does not tell
+        return plain
+    return replace(plain, **{name: PARAMETERS[name].default for name in ("k1", "b") if name in form.parameters})
+
+
 def document_side(config: IndexConfig) -> IndexConfig:
-    """Return a config with the defaults on the query's side: equal ones can share an index."""
-    return replace(config, **asdict(DEFAULT_WEIGHTING))
+    """Return a config with the defaults on the query's side: equal ones have the same vectors."""
+    return replace(config, **{of_config: getattr(DEFAULT_WEIGHTING, name) for name, of_config in OF_QUERIES.items()})

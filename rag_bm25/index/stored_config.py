@@ -15,10 +15,9 @@ from rag_bm25.analysis.contract import (
 )
 from rag_bm25.definitions import options_of
 from rag_bm25.errors import ConfigMismatchError, FormatError
-from rag_bm25.index.config import IndexConfig
+from rag_bm25.index.config import OF_QUERIES, IndexConfig
 from rag_bm25.store.rows import DenseField
 from rag_bm25.weighting.fields import FieldWeight
-from rag_bm25.weighting.query import QueryWeighting
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from rag_bm25.analysis import TextAnalyzer
 
 MAX_NAMED = 8  # differences in a message: another callable differs in nearly every probe
-_NOT_OF_ROWS = ("analyzer", *options_of(QueryWeighting))
+_NOT_OF_ROWS = ("analyzer", *OF_QUERIES.values())
 _NO_CONFIG = "the stored parameters are damaged: they are not those of an index"
 
 
@@ -43,7 +42,7 @@ def config_to_dict(config: IndexConfig, contract: AnalyzerContract) -> dict[str,
     """Return the JSON form in which a config is stored with its index."""
     return {
         "document": _document_side(config),
-        "query": asdict(config.query_weighting()),
+        "query": {name: getattr(config, name) for name in OF_QUERIES.values()},
         "analyzer": {"settings": contract.settings, "probes": contract.probes},
     }
 

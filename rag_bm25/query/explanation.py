@@ -121,10 +121,20 @@ class ChunkFacts:
     id: str
     text: FieldCounts  # of the stored text, with the stored length
     fields: Mapping[str, FieldCounts]
-    vector: SparseVector  # as it is stored
+    vector: SparseVector  # as it is scored
     weighting: DocumentWeighting
     length_unit: str
     term_k1: SparseVector = field(default_factory=lambda: EMPTY)  # term id -> k1, if each term has its own
+    stored: DocumentWeighting | None = None  # of the stored vector, if known
+
+    @property
+    def kind_of_weight(self) -> str:
+        """Whether the weights of the vector are stored, or those that a search asks for."""
+        return "stored weight" if self.stored in (None, self.weighting) else "weight of this search"
+
+    def has_mean(self, name: str | None) -> bool:
+        """Return whether the mean length stands in the norm of the text (None), which no field has."""
+        return name is None and self.stored is not None and self.stored.chunk_size != self.weighting.chunk_size
 
     def has(self, term: str) -> bool:
         """Return whether a term is in the text or a field, whatever its weight."""
@@ -213,16 +223,16 @@ def explain_document_weight(chunk: ChunkFacts, term: str, id_: int, stored: floa
         formula, normed = re.sub(" [*/] norm", "", formula), False
         details = [_explain_fields(chunk, term)]
     else:
-        formula = formula.replace("norm", _norm_formula(weighting))
+        formula = formula.replace("norm", _norm_formula(chunk))
         details = [Explanation(chunk.text.tf.get(term, 0), _what_tf(term, "chunk"))]
     if "k1" in formula:
         details.append(_explain_k1(chunk, id_, details[0].value, stored))
     if normed:
         norm = FieldWeight(chunk_size=weighting.chunk_size, b=weighting.b)
-        details += _explain_length(weighting, norm, chunk.text.length, chunk.length_unit, "chunk")
+        details += _explain_length(chunk, norm, chunk.text.length, None, "chunk")
     if weighting.delta is not None:
         details.append(Explanation(weighting.delta, "delta"))
-    return Explanation(stored, f"stored weight, {formula} from:", tuple(details))
+    return Explanation(stored, f"{chunk.kind_of_weight}, {formula} from:", tuple(details))
 
 
 def _what_tf(term: str, where: str) -> str:
@@ -246,20 +256,18 @@ def _explain_k1(chunk: ChunkFacts, id_: int, tf: float, stored: float) -> Explan
     return Explanation(then, "k1, saturation of this term when the chunk was encoded; reencode brings it up to date")
 
 
-def _norm_formula(weighting: DocumentWeighting) -> str:
-    return "(1 - b + b * length / chunk_size)" if WEIGHTINGS[weighting.form].b is None else "(length / chunk_size)"
+def _norm_formula(chunk: ChunkFacts, name: str | None = None) -> str:
+    ratio = "length / mean_length" if chunk.has_mean(name) else "length / chunk_size"
+    return f"(1 - b + b * {ratio})" if WEIGHTINGS[chunk.weighting.form].b is None else f"({ratio})"
 
 
-def _explain_length(
-    weighting: DocumentWeighting, norm: FieldWeight, length: int, unit: str, of: str
-) -> list[Explanation]:
+def _explain_length(chunk: ChunkFacts, norm: FieldWeight, length: int, name: str | None, of: str) -> list[Explanation]:
     """Explain the numbers of a length norm."""
-    share = [Explanation(norm.b, "b, share of the length")] if WEIGHTINGS[weighting.form].b is None else []
-    return [
-        *share,
-        Explanation(length, f"length of the {of} in {unit_name(unit)}"),
-        Explanation(norm.chunk_size, f"chunk_size in {unit_name(unit)}, in place of the mean length"),
-    ]
+    share = [Explanation(norm.b, "b, share of the length")] if WEIGHTINGS[chunk.weighting.form].b is None else []
+    of_chunk = Explanation(length, f"length of the {of} in {unit_name(chunk.length_unit)}")
+    constant = f"chunk_size in {unit_name(chunk.length_unit)}, in place of the mean length"
+    middle = f"mean_length, of the chunks in {unit_name(chunk.length_unit)}" if chunk.has_mean(name) else constant
+    return [*share, of_chunk, Explanation(norm.chunk_size, middle)]
 
 
 def _explain_fields(chunk: ChunkFacts, term: str) -> Explanation:
@@ -281,7 +289,7 @@ def _explain_field(chunk: ChunkFacts, term: str, name: str | None) -> Explanatio
     details = [Explanation(of.weight, "weight"), Explanation(tf, _what_tf(term, where))]
     formula = "weight * tf"
     if WEIGHTINGS[weighting.form].b != 0:
-        formula = f"{formula} / {_norm_formula(weighting)}"
-        details += _explain_length(weighting, of, counts.length, chunk.length_unit, where)
+        formula = f"{formula} / {_norm_formula(chunk, name)}"
+        details += _explain_length(chunk, of, counts.length, name, where)
     value = float(weighting.frequencies(tf, counts.length, name))
     return Explanation(value, f"in the {where}, {formula} from:", tuple(details))

@@ -268,11 +268,13 @@ class MemoryStore:
         self.collections.log_writes += 1
 
     def _rows(self, scope: Scope) -> list[ChunkRow]:
-        where, namespaces = scope.where, scope.namespaces
+        where, namespaces, longer_than = scope.where, scope.namespaces, scope.longer_than
         return [
             row
             for row in list(self.collections.chunks.values())  # at once: another thread may be writing
-            if (namespaces is None or row.namespace in namespaces) and (where is None or matches(where, row.metadata))
+            if (namespaces is None or row.namespace in namespaces)
+            and (longer_than is None or row.length > longer_than)
+            and (where is None or matches(where, row.metadata))
         ]
 
 

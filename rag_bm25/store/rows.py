@@ -187,10 +187,13 @@ class Scope:
         Condition on the metadata.
     namespaces : tuple of str, optional
         Only these namespaces; all of them by default.
+    longer_than : int, optional
+        Only chunks with a greater length; all of them by default.
     """
 
     where: Filter | None = None
     namespaces: tuple[str, ...] | None = None
+    longer_than: int | None = None
 
 
 ALL_CHUNKS = Scope()

@@ -10,7 +10,7 @@ import numpy as np
 from rag_bm25.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -92,12 +92,33 @@ class SparseBatch:
         indptr = np.concatenate(([0], np.cumsum(np.bincount(rows, minlength=num_rows))))
         return cls(indptr, keys.astype(np.uint32), values)
 
+    @classmethod
+    def of(cls, vectors: Sequence[SparseVector]) -> SparseBatch:
+        """Build a batch from its rows."""
+        indptr = np.cumsum([0, *map(len, vectors)])
+        ids, values = [vector.ids for vector in vectors], [vector.values for vector in vectors]
+        return cls(indptr, np.concatenate([EMPTY.ids, *ids]), np.concatenate([EMPTY.values, *values]))
+
     @property
     def keys(self) -> NDArray[np.uint64]:
         """Row << 32 | id of each entry; strictly increasing, shape (nnz,)."""
-        rows = np.repeat(np.arange(len(self), dtype=np.uint64), np.diff(self.indptr))
+        rows = self.per_entry(np.arange(len(self), dtype=np.uint64))
         keys: NDArray[np.uint64] = self.ids | (rows << np.uint64(32))
         return keys
+
+    def per_entry(self, of_rows: NDArray[_Number]) -> NDArray[_Number]:
+        """Repeat a value of each row for each of its entries."""
+        return np.repeat(of_rows, np.diff(self.indptr))
+
+    def dot(self, vector: SparseVector) -> NDArray[np.float64]:
+        """Compute the inner product of each row in float64."""
+        rows, products = self.per_entry(np.arange(len(self))), vector.get_many(self.ids, 0.0) * self.values
+        return np.bincount(rows, products, len(self)).astype(np.float64)
+
+    def only(self, ids: NDArray[np.uint32]) -> SparseBatch:
+        """Leave out all other dimensions."""
+        kept = np.isin(self.ids, ids)
+        return SparseBatch.from_keys(self.keys[kept], self.values[kept], len(self))
 
     def rows(self, span: slice) -> SparseBatch:
         """Return consecutive rows as a view."""

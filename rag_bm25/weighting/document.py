@@ -36,6 +36,8 @@ __all__ = ["DocumentWeighting"]
 K1: TypeAlias = Annotated[float, Between(0, FINITE.high)]
 Delta: TypeAlias = Annotated[float, Between(0, FINITE.high)]
 
+TF_BITS = 20  # of the largest tf: a text has 65,535 bytes
+
 
 @dataclass(frozen=True)
 class DocumentWeighting:
@@ -136,6 +138,35 @@ class DocumentWeighting:
         norm, added = self.norm(length), np.asarray(of_fields, np.float64)
         norm = np.where(added > 0, np.maximum(norm, SMALLEST_NORM), norm)
         return self._values(np.asarray(tf, np.float64) + norm * added, norm, k1)
+
+    def term_frequencies(
+        self, weights: ArrayLike, length: ArrayLike, of_fields: ArrayLike = 0.0
+    ) -> NDArray[np.float64]:
+        """Invert :meth:`weights`: the whole tf in the text that has a stored weight.
+
+        Parameters
+        ----------
+        weights : array_like of float32
+            Stored weights.
+        length, of_fields
+            As for :meth:`weights`.
+
+        Returns
+        -------
+        ndarray of float64
+            -1 where no tf has exactly this weight, or several have it, as with k1 = 0.
+        """
+        stored = np.asarray(weights, np.float32)
+
+        def weigh(tf: NDArray[np.float64]) -> NDArray[np.float32]:
+            return self.weights(tf, length, of_fields=of_fields).astype(np.float32)
+
+        tf = np.zeros(stored.shape)  # the largest one with at most this weight, bit by bit
+        for bit in reversed(range(TF_BITS)):
+            tf = np.where(weigh(tf + 2.0**bit) <= stored, tf + 2.0**bit, tf)
+        with np.errstate(invalid="ignore"):  # 0 / 0, for tf = 0 without a field that has the term
+            is_only = (weigh(tf) == stored) & ((tf == 0) | (weigh(np.maximum(tf - 1, 0)) < stored))
+        return np.where(is_only, tf, -1.0)
 
     def frequencies(self, tf: ArrayLike, length: ArrayLike, field: str | None = None) -> NDArray[np.float64]:
         r"""Weighted and normalised frequencies within one field: :math:`w \cdot tf / norm`.

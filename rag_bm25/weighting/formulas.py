@@ -95,6 +95,12 @@ class TfFunction:
     combines_fields: bool = True
     k1_per_term: bool = False
 
+    @property
+    def parameters(self) -> frozenset[str]:
+        """Which of k1, b and the length of a chunk the formula has."""
+        of_norm = {"length"} if self.b is not None else {"length", "b"}
+        return frozenset({"k1"} if "k1" in self.formula else ()) | (of_norm if "norm" in self.formula else frozenset())
+
 
 def tf_function(name: str, k1: float, delta: float | None) -> tuple[TfFunction, float | None]:
     """Look up a form by its name, and check its parameters.

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import numpy as np
 
+from rag_bm25.checks import parameter_error
 from rag_bm25.definitions import UNSET, Between, check_fields, fill
+from rag_bm25.weighting.document import K1, DocumentWeighting  # noqa: TC001 - the definitions of options
+from rag_bm25.weighting.fields import B  # noqa: TC001 - the definitions of options
+from rag_bm25.weighting.formulas import WEIGHTINGS
 from rag_bm25.weighting.idf import IdfInputs, IdfName, idf
 
 if TYPE_CHECKING:
@@ -23,11 +27,15 @@ Epsilon: TypeAlias = Annotated[float, Between(0, MAX_FACTOR, above=True)]
 K3: TypeAlias = Annotated[float, Between(0, MAX_K3)]
 Weight: TypeAlias = Annotated[float, Between(0, MAX_FACTOR)]
 LatinWeight: TypeAlias = Annotated[float, Between(0, MAX_FACTOR, above=True)]
+MiddleLength = Literal["chunk_size", "mean"]
 
 
 @dataclass(frozen=True, repr=False)
 class QueryWeighting:
-    """Weights of the terms of a query. They may change without touching a stored vector.
+    """Weights of the terms of a query, and of chunks by another k1 and b. They may change without touching a vector.
+
+    With another `k1` or `b`, or the mean length, candidates are weighed again, as many as it takes to prove that the
+    hits are those of an index that was made with these parameters. See docs/weightings.md.
 
     Parameters
     ----------
@@ -45,6 +53,13 @@ class QueryWeighting:
         Factor of letters and numbers beside Chinese, in (0, 1000].
     question_word_weight : float
         Weight of question words beside others, in 0..1000.
+    k1 : float or None
+        Saturation of the term frequency in the chunks, >= 0; None for the stored one.
+    b : float or None
+        Share of the length normalisation in the text of the chunks, in [0, 1]; None for the stored one.
+    length : {"chunk_size", "mean"}
+        The length that stands in the middle: the constant of the index, or the mean of the chunks that count for the
+        statistics, as they are now.
 
     Raises
     ------
@@ -67,6 +82,9 @@ class QueryWeighting:
     word_bigram_weight: Weight = UNSET
     latin_weight: LatinWeight = UNSET
     question_word_weight: Weight = UNSET
+    k1: K1 | None = UNSET
+    b: B | None = UNSET
+    length: MiddleLength = UNSET
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -89,6 +107,45 @@ class QueryWeighting:
             All of its values are given if those of `base` are.
         """
         return fill(self, base)
+
+    @property
+    def reweighs(self) -> bool:
+        """Whether it asks for other weights of the chunks than the stored ones."""
+        return not ({self.k1, self.b} <= {None, UNSET} and self.length in ("chunk_size", UNSET))
+
+    def of_documents(self, stored: DocumentWeighting, mean_length: float) -> DocumentWeighting:
+        """Return the weighting of the chunks that it asks for.
+
+        Parameters
+        ----------
+        stored : DocumentWeighting
+            The one that they are stored with.
+        mean_length : float
+            Mean length of the chunks, 0 if there are none.
+
+        Returns
+        -------
+        DocumentWeighting
+            `stored` with another k1, b and chunk size, as far as they are given.
+
+        Raises
+        ------
+        ParameterError
+            The stored form has no such parameter, or other bounds of it.
+
+        Examples
+        --------
+        >>> QueryWeighting(k1=0.9, length="mean").of_documents(DocumentWeighting(500), 320.0)
+        DocumentWeighting(chunk_size=320.0, k1=0.9, b=0.75, form='bm25', delta=None, fields={})
+        """
+        given = {"k1": self.k1, "b": self.b, "length": "mean" if self.length == "mean" else None}
+        asked: dict[str, Any] = {name: value for name, value in given.items() if value not in (None, UNSET)}
+        if others := sorted(asked.keys() - WEIGHTINGS[stored.form].parameters):
+            rule = f"left out for {stored.form!r}, whose formula has none"
+            raise parameter_error(others[0], rule, asked[others[0]])
+        if asked.pop("length", None) and mean_length:
+            asked["chunk_size"] = mean_length
+        return replace(stored, **asked)
 
     def term_weights(self, qtf: ArrayLike) -> NDArray[np.float64]:
         """Weight of repeated query terms: `qtf`, or :math:`qtf (k_3 + 1) / (qtf + k_3)`.
@@ -127,5 +184,5 @@ class QueryWeighting:
         return self.term_weights(qtf) * idf(self.idf, df, corpus, self.epsilon, channel)
 
 
-DEFAULT_WEIGHTING = QueryWeighting("epsilon", 0.25, None, 0.5, 0.3, 0.15, 2.0, 0.3)
+DEFAULT_WEIGHTING = QueryWeighting("epsilon", 0.25, None, 0.5, 0.3, 0.15, 2.0, 0.3, None, None, "chunk_size")
 """The weighting of an index whose config names no other."""

@@ -219,12 +219,25 @@ def test_evaluate_searches_an_existing_index(stored: tuple[Path, Databases]) -> 
     assert run_json("evaluate", beir, *EXISTING, "--mode", "sparse")["ndcg@10"] == 0.5
 
 
+def test_an_existing_index_is_compared_by_other_k1_b_and_the_mean_length(stored: tuple[Path, Databases]) -> None:
+    given = [*EXISTING, "--compare", "k1=0.9,b=0.4,0", "--compare", "length=mean"]
+    compared = run_json("evaluate", stored[0], *given)["compared"]
+    assert [(one["config"]["k1"], one["config"]["b"], one["config"]["length"]) for one in compared] == [
+        (0.9, 0.4, "chunk_size"),
+        (0.9, 0, "chunk_size"),
+        (1.5, 0.75, "mean"),
+    ]
+    assert len(stored[1].opened) == 2  # by `ingest` and by `evaluate`
+
+
 def test_evaluate_searches_a_namespace_of_an_existing_index(stored: tuple[Path, Databases]) -> None:
     assert run_json("evaluate", stored[0], *EXISTING, "--namespace", "kim")["ndcg@10"] == 0.0
     assert "only an index of --collection has namespaces" in run("evaluate", stored[0], "--namespace", "kim").stderr
 
 
-@pytest.mark.parametrize("given", [("--k1", "0.9"), ("--compare", "b=0.4"), ("--chunk-size", "auto", "--field", "t:3")])
+@pytest.mark.parametrize(
+    "given", [("--chunk-size", "9"), ("--compare", "length_unit=terms"), ("--chunk-size", "auto", "--field", "t:3")]
+)
 def test_an_existing_index_has_vectors_of_its_own(stored: tuple[Path, Databases], given: tuple[str, ...]) -> None:
     message = "with other settings of the query's side alone"
     assert_fails(run("evaluate", stored[0], *EXISTING, *given), message)

@@ -202,7 +202,7 @@ def test_options_of_a_hybrid_search_are_those_of_python(
         (["--context", "page"], "--context: context must be one of neighbors, document, got 'page'"),
         (["--min-should-match", "2x"], "--min-should-match: min_should_match must be an int or a str such as"),
         (["--feedback", "rsj"], "--feedback: feedback.relevant is missing"),
-        (["--weighting", "k1=2"], "--weighting: weighting has no 'k1'; it has idf, "),
+        (["--weighting", "k2=2"], "--weighting: weighting has no 'k2'; it has idf, "),
         (["--statistics", "{bad"], "--statistics: statistics must be one of namespace, all or a mapping"),
         (["--rerank", "by_id"], "--rerank: must be MODULE:NAME, such as"),
         (["--fusion", "rrf"], "--fusion: only a hybrid search has it"),

@@ -195,14 +195,14 @@ class HybridSearcher:
         """Search both arms; return the weighted query, the hits, and the candidates that they were chosen from."""
         options, arms = request.options, request.arms
         (weighted,) = self._searcher.prepare([query], arms[0].scope, options).queries
-        sparse_query = ArmQuery(weighted.vector, self._stored(arms[0]), self._searcher.sparse_search(options))
+        sparse_query = ArmQuery(weighted.vector, self._stored(arms[0]), self._searcher.sparse_search(weighted, options))
         queries = [sparse_query, self._dense_query(embedding, arms[1])]
         keep = None
         if drops_hits([weighted], options):
             keep = partial(self._searcher.keep, options.get("min_should_match"), None, weighted)
             queries = [replace(query, arm=replace(query.arm, vectors=True)) for query in queries]
         self._check_bound(request.fusion)
-        bound, last = self._searcher.max_score(weighted.vector), FusedCandidates({}, [], 0.0)
+        bound, last = self._searcher.max_score(weighted), FusedCandidates({}, [], 0.0)
         known: ScoredArms = {}, {}
 
         def find(factor: int) -> tuple[list[HybridHit], bool]:

@@ -15,12 +15,13 @@ from rag_bm25.budget import check_budget
 from rag_bm25.documents.checks import check_sequence
 from rag_bm25.documents.chunks import Hit
 from rag_bm25.documents.encoder import FieldCounts
+from rag_bm25.documents.reweighing import Reweigher
 from rag_bm25.errors import ChunkNotFoundError, InputError, ParameterError, short_repr
 from rag_bm25.hits.highlights import Highlighting
 from rag_bm25.hits.options import Effect, options_that, refuse
 from rag_bm25.index.searching.highlighting import highlight_hits, make_highlighter
 from rag_bm25.index.searching.ranking import OVERFETCH, Candidates, find_candidates
-from rag_bm25.index.searching.rescoring import search_rescored
+from rag_bm25.index.searching.rescoring import Rescorer
 from rag_bm25.index.searching.rows import latest_rows, read_newest, read_one
 from rag_bm25.index.searching.weigher import WeightedQuery
 from rag_bm25.query.conditions import CheckedChunk
@@ -35,7 +36,7 @@ from rag_bm25.query.scores import ScoreExplanation, explain_score, with_factors
 from rag_bm25.query.similar import weigh_terms_of
 from rag_bm25.query.spelling import Fuzzy, Speller
 from rag_bm25.query.stop_words import stop_words_in
-from rag_bm25.store.rows import MAX_K, Match, Scope, SearchArm, rank_of
+from rag_bm25.store.rows import MAX_K, Match, Scope, SearchArm
 from rag_bm25.store.storage import FP16_TOLERANCE
 from rag_bm25.vectors.sparse import SparseVector
 from rag_bm25.weighting.fields import field_items
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
     from rag_bm25.query.query import QueryLike
     from rag_bm25.store.protocol import Store
     from rag_bm25.store.rows import ChunkRow
+    from rag_bm25.weighting.document import DocumentWeighting
     from rag_bm25.weighting.idf import IdfInputs
     from rag_bm25.weighting.query import QueryWeighting
 
@@ -109,6 +111,10 @@ class Searcher:
         """Return the vectors that a search sends to Milvus."""
         refuse(options, not_in_vectors(), "a vector cannot express it. Use a search, or explain")
         weighed = self.prepare(queries, scope, options)
+        if weighed.weighting.reweighs:
+            raise ParameterError(
+                "k1, b and length are not supported here: a vector has no weights of chunks. Use a search, or explain"
+            )
         if any(query.conditions is not None for query in weighed.queries):
             raise ParameterError(
                 "must, must_not and phrases are not supported here: a vector cannot express them. "
@@ -121,9 +127,9 @@ class Searcher:
         """Upper bound of the weight of a term in a chunk; `inf` if the weighting is unbounded."""
         return self._encoder.weighting.bounds[1]
 
-    def max_score(self, query: SparseVector) -> float:
+    def max_score(self, query: WeightedQuery) -> float:
         """Return the upper bound of a query's scores; `inf` if the weighting is unbounded."""
-        return self.upper_bound * float(query.values.sum(dtype=float)) if len(query) else 0.0
+        return query.documents.bounds[1] * float(query.vector.values.sum(dtype=float)) if len(query.vector) else 0.0
 
     def max_scores(self, queries: Sequence[QueryLike], scope: Scope, options: SearchOptions) -> list[float]:
         """Return the upper bound of each query's scores, if the weighting has one."""
@@ -131,7 +137,7 @@ class Searcher:
             name = self._config.weighting
             msg = f"maximum scores, and relevance scores by them, need a weighting with an upper bound, got {name!r}"
             raise ParameterError(msg)
-        return [self.max_score(vector) for vector in self.prepare(queries, scope, options).vectors]
+        return list(map(self.max_score, self.prepare(queries, scope, options).queries))
 
     # Search
 
@@ -169,7 +175,7 @@ class Searcher:
         at_most: int | None,
     ) -> list[Candidates]:
         """Search for queries that have weights."""
-        find, params = self.sparse_search(options), engine_params(options)
+        find, params = self.sparse_search(queries[0], options), engine_params(options)
         drops = drops_hits(queries, options)
         stored = SearchArm(arm.limit, self.stored_scope(arm.scope), params, vectors=arm.vectors or drops)
 
@@ -203,13 +209,27 @@ class Searcher:
         (matches,) = self._store.search([term], replace(arm, limit=asked))
         if len(matches) == asked:
             return None
-        scored = [Match(match.row, score) for match in matches if (score := query.vector.dot(match.row.vector)) > 0]
-        scored = [replace(match, score=float(np.float32(match.score))) for match in scored]
-        return Candidates(keep(query, latest_rows(sorted(scored, key=rank_of), namespaces)), 0.0, is_all=True)
+        scored = self._rescorer(query.documents).score(query.vector, [match.row for match in matches])
+        return Candidates(keep(query, latest_rows(scored, namespaces)), 0.0, is_all=True)
 
-    def sparse_search(self, options: SearchOptions) -> SparseSearch:
-        """Return the function that searches the store, with exact scores if the options ask for them."""
-        return partial(search_rescored, self._store) if is_rescored(options) else self._store.search
+    def sparse_search(self, query: WeightedQuery, options: SearchOptions) -> SparseSearch:
+        """Return the function that searches the store as a query of the search and the options ask for."""
+        rescorer = self._rescorer(query.documents)
+        return rescorer.search if rescorer.reweigher or is_rescored(options) else self._store.search
+
+    def _rescorer(self, documents: DocumentWeighting) -> Rescorer:
+        return Rescorer(self._store, self._live.events, self._reweigher(documents))
+
+    def _reweigher(self, documents: DocumentWeighting) -> Reweigher | None:
+        """Return what weighs chunks anew; None if the stored weights are wanted."""
+        if documents == self._encoder.weighting:
+            return None
+        return Reweigher(self._encoder, documents, self._live.view.ids, self._live.view.term_k1)
+
+    def _vectors_of(self, rows: Sequence[ChunkRow], documents: DocumentWeighting) -> list[SparseVector]:
+        """Return the vectors of rows as they are stored, or as they are weighed anew."""
+        reweigher = self._reweigher(documents)
+        return [row.vector for row in rows] if reweigher is None else reweigher.vectors(rows)
 
     def stored_scope(self, scope: Scope) -> Scope:
         """Leave out a namespace filter that every row passes; only an embedded engine can be sure of that."""
@@ -289,24 +309,25 @@ class Searcher:
         text, terms, wanted = str(parsed), weighted.queries[0].terms, options.get("min_should_match")
         weighting, stats = weighted.weighting, weighted.idf_inputs
         unmet = self.unmet(weighted.queries[0].conditions, row)
-        dropped, tolerance = stop_words_in(self.analyzer, parsed, terms), self._score_tolerance(options)
+        documents = weighted.queries[0].documents
+        dropped, tolerance = stop_words_in(self.analyzer, parsed, terms), self._score_tolerance(documents, options)
         facts = QueryFacts(text, terms, dropped, weighting, stats, wanted, tolerance, unmet)
-        explained = explain_score(facts, self._chunk_facts(row), row.namespace)
+        explained = explain_score(facts, self._chunk_facts(row, documents), row.namespace)
         return with_factors(explained, [boost.explain(row.metadata) for boost in boosts])
 
-    def _score_tolerance(self, options: SearchOptions) -> float | None:
+    def _score_tolerance(self, documents: DocumentWeighting, options: SearchOptions) -> float | None:
         """Return how far the scores of a search may be from the exact ones; None if the engine does not round them."""
-        if is_rescored(options) or self._store.exclusive:
+        if is_rescored(options) or self._store.exclusive or documents != self._encoder.weighting:
             return None
         if self._tolerance is None:
             self._tolerance = self._store.storage_info().score_tolerance
         return self._tolerance if self._tolerance == FP16_TOLERANCE else None
 
-    def _chunk_facts(self, row: ChunkRow) -> ChunkFacts:
+    def _chunk_facts(self, row: ChunkRow, documents: DocumentWeighting) -> ChunkFacts:
         text = FieldCounts(Counter(self.analyzer(row.text)), row.length)
-        fields = self._encoder.field_counts(row.metadata)
-        weighting, unit = self._encoder.weighting, self._config.length_unit
-        return ChunkFacts(row.id, text, fields, row.vector, weighting, unit, self._live.view.term_k1)
+        fields, stored = self._encoder.field_counts(row.metadata), self._encoder.weighting
+        ((vector,), unit) = self._vectors_of([row], documents), self._config.length_unit
+        return ChunkFacts(row.id, text, fields, vector, documents, unit, self._live.view.term_k1, stored)
 
     # Chunks that resemble others
 
@@ -316,8 +337,9 @@ class Searcher:
         """Weigh the terms of a stored chunk as a query, and return its row as well."""
         context = self.weigher.context_for(scope, options)
         row = read_one(self._store, context.view, id_, scope.namespaces)
-        terms = weigh_terms_of(row.vector, context.encoder, context.corpus, self._live.vocabulary().term, max_terms)
-        return WeightedQuery.of(terms), row
+        (vector,) = self._vectors_of([row], context.documents)
+        terms = weigh_terms_of(vector, context.encoder, context.corpus, self._live.vocabulary().term, max_terms)
+        return WeightedQuery.of(terms, context), row
 
     # Feedback
 
@@ -332,11 +354,12 @@ class Searcher:
     ) -> list[WeightedQuery]:
         """Weigh queries anew, by what their relevant and irrelevant chunks tell."""
         relevant = self._read_relevant(weighted, method, scope, options)
-        irrelevant = self._read_marked(method, "irrelevant", scope)
+        irrelevant = self._read_marked(method, "irrelevant", scope, context.documents)
         term_of = self._live.vocabulary().term
         return [
             WeightedQuery.of(
                 apply_feedback(method, query, Evidence(chunks, irrelevant, context.encoder, context.corpus, term_of)),
+                context,
                 before.conditions,
             )
             for query, chunks, before in zip(queries, relevant, weighted, strict=True)
@@ -347,23 +370,25 @@ class Searcher:
     ) -> list[list[FeedbackChunk]]:
         """Read the chunks that each query learns from: the marked ones, or else the best ones of a search."""
         if isinstance(method, RSJ) or method.relevant is not None or getattr(method, "irrelevant", None) is not None:
-            return [self._read_marked(method, "relevant", scope)] * len(queries)
+            marked = [self._read_marked(method, "relevant", scope, query.documents) for query in queries[:1]]
+            return marked * len(queries)
         k = method.fb_docs
         enough = partial(has_enough, k)
         found = [some.matches[:k] for some in self.candidates(queries, k, enough, scope, options, at_most=k)]
         pks = {match.row.pk for matches in found for match in matches}
-        rows = {row.pk: row for row in self._store.get_chunks(sorted(pks), contents=False, vectors=True)}
+        rows = self._store.get_chunks(sorted(pks), contents=True, vectors=True)
+        vectors = dict(zip((row.pk for row in rows), self._vectors_of(rows, queries[0].documents), strict=True))
         return [
             [
-                FeedbackChunk(match.row.id, rows[match.row.pk].vector, match.score)
+                FeedbackChunk(match.row.id, vectors[match.row.pk], match.score)
                 for match in matches
-                if match.row.pk in rows  # it may have been deleted since
+                if match.row.pk in vectors  # it may have been deleted since
             ]
             for matches in found
         ]
 
     def _read_marked(
-        self, method: Feedback, name: Literal["relevant", "irrelevant"], scope: Scope
+        self, method: Feedback, name: Literal["relevant", "irrelevant"], scope: Scope, documents: DocumentWeighting
     ) -> list[FeedbackChunk]:
         """Read the marked chunks; an id stands for the chunks that have it in any of the namespaces."""
         ids = list(dict.fromkeys(getattr(method, name, None) or ()))
@@ -376,7 +401,8 @@ class Searcher:
         if missing:
             msg = f"no chunk {missing[0]!r}, which is given as {name}, in the namespaces of the search"
             raise ChunkNotFoundError(msg)
-        return [FeedbackChunk(row.id, row.vector) for row in rows]
+        vectors = self._vectors_of(rows, documents)
+        return [FeedbackChunk(row.id, vector) for row, vector in zip(rows, vectors, strict=True)]
 
 
 def has_enough(k: int, _: WeightedQuery, found: Candidates) -> bool:

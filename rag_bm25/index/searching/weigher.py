@@ -16,7 +16,7 @@ from rag_bm25.store.rows import Scope
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
-    from rag_bm25.analysis import TextAnalyzer
+    from rag_bm25.documents.encoder import DocumentEncoder
     from rag_bm25.hits.options import SearchOptions
     from rag_bm25.index.live_statistics import LiveStatistics
     from rag_bm25.query.query import Query
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from rag_bm25.statistics.view import StatisticsView
     from rag_bm25.store.protocol import Store
     from rag_bm25.vectors.sparse import SparseVector
+    from rag_bm25.weighting.document import DocumentWeighting
     from rag_bm25.weighting.query import QueryWeighting
 
 MAX_PARTS = 8  # statistics of filters; each takes as much memory as those of an index of these chunks
@@ -38,12 +39,13 @@ class WeightedQuery:
 
     terms: QueryTerms
     vector: SparseVector  # empty if no term is known
+    documents: DocumentWeighting  # by which chunks are to be scored
     conditions: Conditions | None = None  # that hits must meet
 
     @classmethod
-    def of(cls, terms: QueryTerms, conditions: Conditions | None = None) -> WeightedQuery:
+    def of(cls, terms: QueryTerms, context: QueryContext, conditions: Conditions | None = None) -> WeightedQuery:
         """Write terms as a vector."""
-        return cls(terms, terms.vector(), conditions)
+        return cls(terms, terms.vector(), context.documents, conditions)
 
 
 class QueryContext(NamedTuple):
@@ -53,17 +55,21 @@ class QueryContext(NamedTuple):
     counted: Scope  # the chunks whose N and df count
     encoder: QueryEncoder
     corpus: CorpusCounts  # of these chunks
+    documents: DocumentWeighting  # that their mean length and the search ask for
 
 
 class QueryWeigher:
     """Weigh queries, the last ones only once."""
 
-    def __init__(self, store: Store, live: LiveStatistics, analyzer: TextAnalyzer, weighting: QueryWeighting) -> None:
+    def __init__(
+        self, store: Store, live: LiveStatistics, documents: DocumentEncoder, weighting: QueryWeighting
+    ) -> None:
         self._store = store
         self._live = live
-        self._analyzer = analyzer
+        self._analyzer = documents.analyzer
+        self._documents = documents.weighting
         self._weighting = weighting
-        self.expanders = Expanders(analyzer, live.vocabulary)
+        self.expanders = Expanders(self._analyzer, live.vocabulary)
         self._memo: QueryMemo[WeightedQuery] = QueryMemo()
         self._contexts: QueryMemo[QueryContext] = QueryMemo(MAX_PARTS)
         self._parts: QueryMemo[CorpusCounts] = QueryMemo(MAX_PARTS)
@@ -88,10 +94,14 @@ class QueryWeigher:
         weighting = self._weighting if asked is None else asked.over(self._weighting)
         expander = self.expanders.make(options.get("expansion"))
         encoder = QueryEncoder(self._analyzer, weighting, view.ids, expander, {})
-        if expander is not self.expanders.plain:
-            return QueryContext(view, counted, encoder, self._count(view, counted))
-        key = weighting, _key_of(counted)
-        return self._contexts.get(key, view, lambda: QueryContext(view, counted, encoder, self._count(view, counted)))
+
+        def count() -> QueryContext:
+            corpus = self._count(view, counted)
+            documents = weighting.of_documents(self._documents, corpus.mean_length)
+            return QueryContext(view, counted, encoder, corpus, documents)
+
+        is_plain = expander is self.expanders.plain
+        return self._contexts.get((weighting, _key_of(counted)), view, count) if is_plain else count()
 
     def _count(self, view: StatisticsView, counted: Scope) -> CorpusCounts:
         """Return N and df of some chunks; those of a filter are counted, unless that was done for this view."""
@@ -101,7 +111,7 @@ class QueryWeigher:
 
     def _weigh_anew(self, context: QueryContext, query: Query) -> WeightedQuery:
         conditions = Conditions.of(query, self._analyzer, context.encoder.ids)
-        return WeightedQuery.of(context.encoder.terms(query, context.corpus), conditions)
+        return WeightedQuery.of(context.encoder.terms(query, context.corpus), context, conditions)
 
 
 def _key_of(counted: Scope) -> Hashable:

@@ -243,6 +243,8 @@ def where_clause(dialect: Dialect, scope: Scope) -> str:
     parts = [] if scope.where is None else [_Writer(dialect, _mixed(scope.where)).write(scope.where)]
     if scope.namespaces is not None:
         parts.append(dialect.any_of("namespace", scope.namespaces))
+    if scope.longer_than is not None:
+        parts.append(f"length > {scope.longer_than}")
     clause = _join(parts, "and")
     if len(clause) > MAX_LENGTH:
         msg = f"a filter must not exceed {MAX_LENGTH} characters when written for Milvus, got {len(clause)}"

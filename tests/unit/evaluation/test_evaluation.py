@@ -6,6 +6,7 @@ import json
 import math
 import shutil
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -387,7 +388,7 @@ def test_configs_that_differ_on_the_query_side_share_an_index(
     folder: Path, opened: list[BM25Index], open_index: Callable[[IndexConfig], BM25Index]
 ) -> None:
     base = IndexConfig(20, analyzer=str.split)
-    configs = [base, IndexConfig(20, k1=0.9, analyzer=str.split), IndexConfig(20, idf="lucene", analyzer=str.split)]
+    configs = [base, IndexConfig(9, analyzer=str.split), IndexConfig(20, idf="lucene", analyzer=str.split)]
     steps: list[Progress] = []
     results = evaluate_each(configs, load_beir(folder), open_index, steps.append)
     assert len(opened) == 2
@@ -396,6 +397,23 @@ def test_configs_that_differ_on_the_query_side_share_an_index(
     alone = [evaluate(BM25Index.from_store(MemoryStore(), config=config), load_beir(folder)).run for config in configs]
     assert [result.run for result in results] == alone
     assert len({json.dumps(run) for run in alone}) == 3
+
+
+@pytest.mark.parametrize(("stored", "num_indexes"), [({}, 1), ({"k1": 0.0}, 2), ({"weighting": "bm25t"}, 3)])
+def test_configs_that_differ_in_k1_and_b_share_an_index_unless_weights_tell_no_frequency(
+    folder: Path,
+    opened: list[BM25Index],
+    open_index: Callable[[IndexConfig], BM25Index],
+    stored: dict[str, Any],
+    num_indexes: int,
+) -> None:
+    base = IndexConfig(20, analyzer=str.split, **stored)
+    configs = [base, replace(base, k1=0.9), replace(base, k1=0.9, b=0.1, length="mean")]
+    results = evaluate_each(configs, load_beir(folder), open_index)
+    assert len(opened) == num_indexes
+    alone = [evaluate(BM25Index.from_store(MemoryStore(), config=config), load_beir(folder)).run for config in configs]
+    assert [result.run for result in results] == alone
+    assert len({json.dumps(run) for run in alone}) > 1
 
 
 def test_titles_go_into_the_metadata_of_an_index_that_has_the_field(folder: Path) -> None:

@@ -13,11 +13,12 @@ from rag_bm25.weighting.query import DEFAULT_WEIGHTING
 
 
 def test_what_a_weighting_does_not_give_is_as_the_index_says() -> None:
-    own = QueryWeighting("zero", 0.1, 8.0, 0.5, 0.3, 0.15, 2.0, 0.2)
+    own = QueryWeighting("zero", 0.1, 8.0, 0.5, 0.3, 0.15, 2.0, 0.2, 0.9, 0.4, "mean")
     assert QueryWeighting().over(own) == own
     assert QueryWeighting(k3=None).over(own).k3 is None
     given = QueryWeighting(idf="plus", epsilon=0.5, k3=2.0, bigram_weight=0)
-    assert given.over(DEFAULT_WEIGHTING) == QueryWeighting("plus", 0.5, 2.0, 0, 0.3, 0.15, 2.0, 0.3)
+    others = (0.3, 0.15, 2.0, 0.3, None, None, "chunk_size")
+    assert given.over(DEFAULT_WEIGHTING) == QueryWeighting("plus", 0.5, 2.0, 0, *others)
     assert repr(given) == "QueryWeighting(idf='plus', epsilon=0.5, k3=2.0, bigram_weight=0)"
 
 

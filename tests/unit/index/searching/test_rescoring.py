@@ -13,7 +13,8 @@ from support.reference import BM25, Corpus, split
 from support.rounding_store import RoundingStore, rounded
 
 from rag_bm25 import RRF, BM25Index, IndexConfig, ParameterError
-from rag_bm25.index.searching.rescoring import REACH, search_rescored
+from rag_bm25.events import Events
+from rag_bm25.index.searching.rescoring import REACH, Rescorer
 from rag_bm25.query.feedback import RM3
 from rag_bm25.store.rows import ChunkRow, SearchArm
 from rag_bm25.store.storage import FP16_TOLERANCE
@@ -140,7 +141,7 @@ def test_the_best_row_is_found_however_many_rounding_puts_before_it(limit: int) 
     # All of them are 0.5 in fp16: the engine sorts them by id, with the best one last.
     weights = [0.5 + 1e-7 * at for at in range(1500)]
     store = rows_with(weights)
-    (found,) = search_rescored(store, [SparseVector.from_dict({1: 2.0})], SearchArm(limit))
+    (found,) = Rescorer(store, Events("rows")).search([SparseVector.from_dict({1: 2.0})], SearchArm(limit))
     best = sorted(range(1500), key=lambda at: (-np.float32(2 * np.float32(weights[at])), at))[:limit]
     assert [match.row.id for match in found] == [f"c{at:05}" for at in best]
 
@@ -148,7 +149,7 @@ def test_the_best_row_is_found_however_many_rounding_puts_before_it(limit: int) 
 def test_rows_out_of_reach_cost_no_second_call() -> None:
     store = rows_with([1 / (1 + at) for at in range(100)])
     store.calls.clear()
-    (found,) = search_rescored(store, [SparseVector.from_dict({1: 1.0})], SearchArm(5))
+    (found,) = Rescorer(store, Events("rows")).search([SparseVector.from_dict({1: 1.0})], SearchArm(5))
     assert (store.calls, len(found)) == (["search"], 5)
     assert not any(len(match.row.vector) for match in found)
 
