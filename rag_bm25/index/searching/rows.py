@@ -26,10 +26,10 @@ def to_chunk(row: ChunkRow) -> Chunk:
     return Chunk(row.id, row.text, row.metadata, row.namespace, row.length)
 
 
-def to_hit(match: Match) -> Hit:
+def to_hit(match: Match, share: float | None = None, confidence: float | None = None) -> Hit:
     """Return a match as users see it."""
     row = match.row
-    return Hit(row.id, match.score, row.text, row.metadata, row.namespace)
+    return Hit(row.id, match.score, row.text, row.metadata, row.namespace, score_share=share, confidence=confidence)
 
 
 def read_newest(
