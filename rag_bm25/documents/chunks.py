@@ -160,8 +160,8 @@ class Hit(Plain):
     text: str
     metadata: dict[str, Any] = field(default_factory=dict)
     namespace: str = ""
-    score_share: float | None = field(default=None, kw_only=True)
-    confidence: float | None = field(default=None, kw_only=True)
+    score_share: float | None = field(default=None, kw_only=True, compare=False)
+    confidence: float | None = field(default=None, kw_only=True, compare=False)
     group_score: float | None = field(default=None, kw_only=True)
     context: Passage | None = field(default=None, kw_only=True)
     highlights: tuple[Fragment, ...] | None = field(default=None, kw_only=True)

@@ -39,7 +39,7 @@ from rag_bm25.index.config import require_dense_field
 from rag_bm25.index.coroutines import WriteThread
 from rag_bm25.index.lifetime import WhileOpen
 from rag_bm25.index.live_statistics import LiveStatistics
-from rag_bm25.index.maintenance.answers import AnswerCalibration, AnswerFinder
+from rag_bm25.index.maintenance.answers import AnswerCalibration, AnswerFitter
 from rag_bm25.index.maintenance.reencoding import reencode, rewrite
 from rag_bm25.index.maintenance.verification import repair, verify
 from rag_bm25.index.opening import OpenOptions, closed_on_failure, open_config, open_store
@@ -592,8 +592,8 @@ class BM25Index:
         check_switch("dry_run", dry_run)
         if not dry_run:
             self._require_writable()
-        finder = AnswerFinder(self._searcher, is_answer, parse_scope(filter, namespace), check_options(options))
-        calibration = finder.calibrate(queries, progress)
+        fitter = AnswerFitter(self._searcher, is_answer, parse_scope(filter, namespace), check_options(options))
+        calibration = fitter.fit(queries, progress)
         if not dry_run:
             with self._live.writing():
                 self._live.log.write_answers(calibration.model)

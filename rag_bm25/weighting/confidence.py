@@ -1,7 +1,7 @@
 """The confidence that a hit answers its query: a logistic regression on signals that have no scale.
 
-A score of BM25 depends on the words of the query and on the corpus, so that no threshold fits two queries. The signals
-compare it with what the same query could give, and with its other hits.
+A score depends on the words of the query and on the corpus, so that no threshold fits two queries. The signals compare
+it with the highest that the query could give, and with those of its other hits.
 """
 
 from __future__ import annotations
@@ -13,53 +13,37 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import ArrayLike, NDArray
 
     from rag_bm25.weighting.query import QueryWeighting
 
 NUM_RANKED = 10  # best hits that the signals depend on
-SMALLEST_MARGIN = 0.02  # of the maximum score: smaller margins are about equal
+SMALLEST_MARGIN = 0.02  # smaller ones are about equal
 RIDGE = 1.0  # on standardised signals
 MAX_STEPS = 100  # of Newton's method; about eight are needed
 FOLDS = 5
 BINS = 10
-DRAWS = 300
 
 
 class Signals(NamedTuple):
-    """The signals of a hit; the confidence never falls as one of the first three rises, whatever it is fitted to."""
+    """The signals of a hit."""
 
     share: float  # of the maximum score
     margin: float  # ln of the distance from the mean of the second to the tenth score, as a share of the maximum
     coverage: float  # share of the query's weight that is of terms that the chunk has
-    specificity: float  # see `specificity`
+    specificity: float  # see `specificity_of`
+
+    @classmethod
+    def of(cls, share: float, rivals: float, coverage: float, specificity: float) -> Signals:
+        """Return the signals, given the score and the mean of its rivals as shares of the maximum score."""
+        return cls(share, math.log(max(0.0, share - rivals) + SMALLEST_MARGIN), coverage, specificity)
 
 
 RISING = np.array([True, True, True, False])
+"""The signals with which the confidence never falls, whatever it is fitted to."""
 
 
-@dataclass(frozen=True)
-class RankedQuery:
-    """What the signals of a query's hits have in common."""
-
-    max_score: float  # upper bound of the query's scores
-    rivals: float  # mean of the second to the tenth score; missing ones are 0
-    specificity: float
-
-    def signals(self, score: float, coverage: float) -> Signals:
-        """Return the signals of a hit."""
-        margin = max(0.0, score - self.rivals) / self.max_score
-        return Signals(score / self.max_score, math.log(margin + SMALLEST_MARGIN), coverage, self.specificity)
-
-
-def mean_of_rivals(scores: Sequence[float]) -> float:
-    """Return the mean of the second to the tenth of some scores, best first."""
-    return sum(scores[1:NUM_RANKED]) / (NUM_RANKED - 1)
-
-
-def specificity(weights: NDArray[np.float64], df: NDArray[np.int64], num_chunks: int) -> float:
+def specificity_of(weights: NDArray[np.float64], df: NDArray[np.int64], num_chunks: int) -> float:
     r"""Return how much a query says, :math:`\ln(\sum p_t \ln\frac{N + 1}{df_t} / \sum p_t^2)`.
 
     The p are the shares of its terms in its weight: the mean rarity of a term, times the effective number of terms.
@@ -82,15 +66,15 @@ class AnswerModel:
         return _logistic(self.intercept + np.asarray(signals, np.float64) @ np.array(self.slopes))
 
 
-def fit_answers(signals: ArrayLike, answered: ArrayLike, weighting: QueryWeighting) -> AnswerModel:
-    """Fit a model to the signals of first hits, of shape (n, 4), and to whether each of them answers.
+def fit_answers(signals: ArrayLike, answers: ArrayLike, weighting: QueryWeighting) -> AnswerModel:
+    """Fit a model to the signals of first hits, a row each, and to whether these answer.
 
     A signal that would lower the confidence where it must not is left out.
     """
-    given, outcomes = np.asarray(signals, np.float64), np.asarray(answered, np.float64)
-    used = np.ones(given.shape[1], bool)
+    x, y = np.asarray(signals, np.float64), np.asarray(answers, np.float64)
+    used = np.ones(x.shape[1], bool)
     while True:
-        intercept, slopes = _fit_logistic(given * used, outcomes)
+        intercept, slopes = _fit_logistic(x * used, y)
         if not (falling := RISING & (slopes < 0)).any():
             return AnswerModel(intercept, Signals(*slopes.tolist()), weighting)
         used &= ~falling
@@ -105,8 +89,8 @@ def _fit_logistic(x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[float
     weights = np.zeros(columns.shape[1])
     for _ in range(MAX_STEPS):
         p = _logistic(columns @ weights)
-        gradient = columns.T @ (y - p) - ridge @ weights
-        step = np.linalg.solve(columns.T @ (columns * (p * (1 - p))[:, np.newaxis]) + ridge, gradient)
+        curvature = columns.T @ (columns * (p * (1 - p))[:, np.newaxis]) + ridge
+        step = np.linalg.solve(curvature, columns.T @ (y - p) - ridge @ weights)
         weights += step
         if np.abs(step).max() < 1e-9:
             break
@@ -131,19 +115,8 @@ class FirstHits:
     answers: NDArray[np.bool_]  # whether the hit answers
     without: NDArray[np.bool_]  # whether the answers were taken out
 
-    def fit(self, weighting: QueryWeighting) -> AnswerModel:
-        """Fit a model to all rows."""
-        return fit_answers(self.signals, self.answers, weighting)
-
-    def some(self, rows: NDArray[np.bool_]) -> FirstHits:
-        """Return some of the rows."""
-        return FirstHits(*(values[rows] for values in vars(self).values()))
-
     def area_under_curve(self, values: NDArray[np.float64]) -> float:
-        """Return the probability that the value of a hit that answers is above that of one with the answers out.
-
-        Ties count half.
-        """
+        """Return the probability that a hit that answers has a higher value than one with the answers taken out."""
         lower, higher = np.sort(values[self.without]), values[self.answers]
         places = np.searchsorted(lower, higher, "left") + np.searchsorted(lower, higher, "right")
         return float(places.mean() / 2 / len(lower))
@@ -154,32 +127,13 @@ def cross_fit(seen: FirstHits, judged: FirstHits, weighting: QueryWeighting) -> 
     order = np.random.default_rng(0).permutation(1 + max(seen.queries.max(), judged.queries.max()))
     confidences = np.zeros(len(judged.queries))
     for fold in range(FOLDS):
-        rows = order[judged.queries] % FOLDS == fold
-        model = seen.some(order[seen.queries] % FOLDS != fold).fit(weighting)
+        rows, others = order[judged.queries] % FOLDS == fold, order[seen.queries] % FOLDS != fold
+        model = fit_answers(seen.signals[others], seen.answers[others], weighting)
         confidences[rows] = model.confidences(judged.signals[rows])
     return confidences
 
 
 def calibration_error(confidences: NDArray[np.float64], answers: NDArray[np.bool_]) -> float:
-    """Return the expected calibration error: mean distance of confidence and outcome over ten bins of one size."""
+    """Return the mean distance between the confidence and the share that answers, in ten bins of one size."""
     bins = np.array_split(np.argsort(confidences, kind="stable"), BINS)
     return float(sum(abs(confidences[some].sum() - answers[some].sum()) for some in bins) / len(confidences))
-
-
-def perfect_error(confidences: NDArray[np.float64]) -> float:
-    """Return the mean calibration error of outcomes that have the confidences as their probabilities."""
-    rng = np.random.default_rng(0)
-    drawn = (rng.random(len(confidences)) < confidences for _ in range(DRAWS))
-    return float(np.mean([calibration_error(confidences, outcomes) for outcomes in drawn]))
-
-
-def error_interval(confidences: NDArray[np.float64], first: FirstHits) -> tuple[float, float]:
-    """Return the 95 % interval of the calibration error, by a bootstrap over the queries."""
-    _, numbers = np.unique(first.queries, return_inverse=True)
-    rows_of = np.split(np.argsort(numbers, kind="stable"), np.cumsum(np.bincount(numbers))[:-1])
-    rng, errors = np.random.default_rng(0), []
-    for _ in range(DRAWS):
-        rows = np.concatenate([rows_of[at] for at in rng.integers(len(rows_of), size=len(rows_of))])
-        errors.append(calibration_error(confidences[rows], first.answers[rows]))
-    low, high = np.quantile(errors, [0.025, 0.975])
-    return float(low), float(high)

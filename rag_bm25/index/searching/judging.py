@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rag_bm25.index.searching.rows import to_hit
-from rag_bm25.weighting.confidence import NUM_RANKED, RankedQuery, mean_of_rivals, specificity
+from rag_bm25.weighting.confidence import NUM_RANKED, Signals, specificity_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -17,36 +17,38 @@ if TYPE_CHECKING:
     from rag_bm25.index.searching.weigher import WeightedQuery
     from rag_bm25.store.rows import Match
     from rag_bm25.vectors.sparse import SparseVector
-    from rag_bm25.weighting.confidence import AnswerModel, Signals
+    from rag_bm25.weighting.confidence import AnswerModel
 
 
 @dataclass(frozen=True, eq=False)
 class Judge:
-    """Judge the chunks that match one query, given the best ones in their order."""
+    """Judge the matches of one query."""
 
     query: SparseVector
-    ranked: RankedQuery
-    model: AnswerModel | None
+    max_score: float
+    model: AnswerModel | None = None
+    rivals: float = 0.0  # mean of the second to the tenth score
+    specificity: float = 0.0
 
     def to_hits(self, matches: Sequence[Match]) -> list[Hit]:
-        """Return matches as users see them; with a model, they must have their vectors."""
-        most = self.ranked.max_score
-        shares = [min(1.0, match.score / most) if most < np.inf else None for match in matches]
+        """Return matches, best first, as users see them; with a model, they need their vectors."""
+        is_bounded = self.max_score < np.inf
+        shares = [min(1.0, match.score / self.max_score) if is_bounded else None for match in matches]
         return list(map(to_hit, matches, shares, self._confidences(matches)))
 
     def _confidences(self, matches: Sequence[Match]) -> Sequence[float | None]:
         """Return the confidence of each match by its own signals, but no more than that of the match before it."""
         if self.model is None or not matches:
             return [None] * len(matches)
-        own = self.model.confidences([self.signals(match) for match in matches])
-        confidences: list[float] = np.minimum.accumulate(own).tolist()
-        return confidences
+        confidences = self.model.confidences([self.signals(match) for match in matches])
+        return np.minimum.accumulate(confidences).tolist()  # type: ignore[no-any-return]
 
     def signals(self, match: Match) -> Signals:
         """Return the signals of a match."""
         held = np.isin(self.query.ids, match.row.vector.ids, assume_unique=True)
-        coverage = self.query.values[held].sum(dtype=float) / self.query.values.sum(dtype=float)
-        return self.ranked.signals(match.score, float(coverage))
+        coverage = float(self.query.values[held].sum(dtype=float) / self.query.values.sum(dtype=float))
+        share, rivals = match.score / self.max_score, self.rivals / self.max_score
+        return Signals.of(share, rivals, coverage, self.specificity)
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,17 +66,16 @@ class Judges:
         return 0 if self.model is None else NUM_RANKED
 
     def of(self, query: WeightedQuery, matches: Sequence[Match]) -> Judge:
-        """Return the judge of a query, by its best matches at the first call."""
+        """Return the judge of a query, who knows its best matches from the first call."""
         if query not in self.known:
-            plain = RankedQuery(self.max_score(query.vector), 0.0, 0.0)
             is_judged = self.model is not None and matches
-            ranked = self.rank(query, matches) if is_judged else plain
-            self.known[query] = Judge(query.vector, ranked, self.model)
+            plain = Judge(query.vector, self.max_score(query.vector))
+            self.known[query] = self.by(query, matches) if is_judged else plain
         return self.known[query]
 
-    def rank(self, query: WeightedQuery, matches: Sequence[Match]) -> RankedQuery:
-        """Return what the signals of some matches have in common."""
-        has_weight = query.terms.weights > 0
-        about = specificity(query.terms.weights[has_weight], query.terms.df[has_weight], self.num_chunks)
-        rivals = mean_of_rivals([match.score for match in matches[:NUM_RANKED]])
-        return RankedQuery(self.max_score(query.vector), rivals, about)
+    def by(self, query: WeightedQuery, matches: Sequence[Match]) -> Judge:
+        """Return the judge of a query by some matches."""
+        terms, has_weight = query.terms, query.terms.weights > 0
+        specificity = specificity_of(terms.weights[has_weight], terms.df[has_weight], self.num_chunks)
+        rivals = sum(match.score for match in matches[1:NUM_RANKED]) / (NUM_RANKED - 1)
+        return Judge(query.vector, self.max_score(query.vector), self.model, rivals, specificity)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from rag_bm25.checks import is_number
 from rag_bm25.definitions import UNSET
 from rag_bm25.statistics.log.keys import make_rows
 from rag_bm25.weighting.confidence import AnswerModel, Signals
@@ -22,7 +21,7 @@ class AnswersRow:
 
     @staticmethod
     def encode(name: str, model: AnswerModel) -> list[LogRow]:
-        """Encode a model; later models have greater names."""
+        """Encode a model; later ones have greater names."""
         weighting = {name: value for name, value in vars(model.weighting).items() if value is not UNSET}
         return make_rows("answers", name, [({"weights": [model.intercept, *model.slopes], "weighting": weighting}, "")])
 
@@ -30,11 +29,7 @@ class AnswersRow:
     def decode(rows: Iterable[LogRow]) -> AnswerModel:
         """Decode the only row."""
         (row,) = rows
-        intercept, *slopes = _check_numbers(row.meta["weights"])
+        intercept, *slopes = row.meta["weights"]
+        if not all(map(math.isfinite, (intercept, *slopes))):
+            raise ValueError("a weight of the model is not finite")
         return AnswerModel(intercept, Signals(*slopes), QueryWeighting(**row.meta["weighting"]))
-
-
-def _check_numbers(values: Any) -> list[float]:
-    if not all(is_number(value) and math.isfinite(value) for value in values):
-        raise ValueError("a weight of the model is not a finite number")
-    return list(map(float, values))
