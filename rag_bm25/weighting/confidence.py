@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+
+from rag_bm25.definitions import UNSET
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -64,6 +66,11 @@ class AnswerModel:
     def confidences(self, signals: ArrayLike) -> NDArray[np.float64]:
         """Return the confidence, in 0..1, of each row of signals."""
         return _logistic(self.intercept + np.asarray(signals, np.float64) @ np.array(self.slopes))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the model as plain JSON values."""
+        weighting = {name: value for name, value in vars(self.weighting).items() if value is not UNSET}
+        return {"intercept": self.intercept, **self.slopes._asdict(), "weighting": weighting}
 
 
 def fit_answers(signals: ArrayLike, answers: ArrayLike, weighting: QueryWeighting) -> AnswerModel:

@@ -75,8 +75,8 @@ class AnswerCalibration:
         dict
             All fields but the first hits.
         """
-        model = {"intercept": self.model.intercept, **self.model.slopes._asdict()}
-        return {**{name: value for name, value in vars(self).items() if name != "first_hits"}, "model": model}
+        figures = {name: value for name, value in vars(self).items() if name != "first_hits"}
+        return {**figures, "model": self.model.to_dict()}
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from rag_bm25.definitions import UNSET
 from rag_bm25.statistics.log.keys import make_rows
 from rag_bm25.weighting.confidence import AnswerModel, Signals
 from rag_bm25.weighting.query import QueryWeighting
@@ -22,14 +21,13 @@ class AnswersRow:
     @staticmethod
     def encode(name: str, model: AnswerModel) -> list[LogRow]:
         """Encode a model; later ones have greater names."""
-        weighting = {name: value for name, value in vars(model.weighting).items() if value is not UNSET}
-        return make_rows("answers", name, [({"weights": [model.intercept, *model.slopes], "weighting": weighting}, "")])
+        return make_rows("answers", name, [(model.to_dict(), "")])
 
     @staticmethod
     def decode(rows: Iterable[LogRow]) -> AnswerModel:
         """Decode the only row."""
         (row,) = rows
-        intercept, *slopes = row.meta["weights"]
-        if not all(map(math.isfinite, (intercept, *slopes))):
-            raise ValueError("a weight of the model is not finite")
-        return AnswerModel(intercept, Signals(*slopes), QueryWeighting(**row.meta["weighting"]))
+        numbers = {name: value for name, value in row.meta.items() if name != "weighting"}
+        if not all(map(math.isfinite, numbers.values())):
+            raise ValueError("a number of the model is not finite")
+        return AnswerModel(numbers.pop("intercept"), Signals(**numbers), QueryWeighting(**row.meta["weighting"]))
