@@ -90,7 +90,7 @@ def by_page(_: str, hits: Any) -> list[float]:
         {"rerank": by_page},
         {"min_score": 0.5},
     ],
-    ids=str,
+    ids=lambda options: " ".join(options) or "plain",
 )
 @pytest.mark.parametrize("least", [0.0, 0.2, 0.5, 0.9, 1.0])
 def test_min_confidence_leaves_out_the_hits_with_less(index: BM25Index, least: float, options: dict[str, Any]) -> None:
