@@ -140,6 +140,12 @@ _add("list", listing.list_, "", "sources --collection manuals", "chunks docs/law
 _add("terms", searching.terms, "-k 20", """lab --filter '{"kind": "law"}' --json""")
 _add("stats", maintaining.stats, "--json", "--uri http://localhost:19530 --collection manuals")
 _add("calibrate", calibrating.calibrate, "docs --split-size 500", "--collection manuals")
+_add(
+    "calibrate-answers",
+    calibrating.calibrate_answers,
+    "questions --collection manuals",
+    "questions --expansion synonyms=synonyms.txt --dry-run --json",
+)
 _add("verify", maintaining.verify, "--collection manuals")
 _add("repair", maintaining.repair, "--collection manuals")
 _add("reencode", maintaining.reencode, "--collection manuals")

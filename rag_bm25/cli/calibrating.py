@@ -1,20 +1,22 @@
-"""``rag-bm25 calibrate``."""
+"""``rag-bm25 calibrate`` and ``calibrate-answers``."""
 
 from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
 from statistics import fmean
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from rag_bm25 import evaluation
 from rag_bm25.cli import options as opt
-from rag_bm25.cli.console import print_note, print_result
-from rag_bm25.cli.rendering import render_calibration
+from rag_bm25.cli.console import print_note, print_result, progress_bars
+from rag_bm25.cli.rendering import render_answers, render_calibration
 from rag_bm25.cli.settings import DEFAULT_CHUNK_SIZE, K1, B, IndexOptions, Settings, make_splitter, new_config
 from rag_bm25.cli.sources import SourceOptions
 from rag_bm25.documents.lengths import chunk_length
 from rag_bm25.errors import InputError
+from rag_bm25.hits.options import SearchOptions
 from rag_bm25.index.config import IndexConfig
 from rag_bm25.index.stats import frequent_names
 from rag_bm25.ingestion.reading import sample
@@ -97,3 +99,26 @@ def _propose_for_index(
         raise InputError(f"{stats.name} has no text to measure")
     unit, warning = stats.length_unit, idf_warning(stats.idf, names)
     return propose(stats.mean_length, stats.num_chunks, length_unit=unit, k1=stats.k1, b=stats.b, ratio=ratio), warning
+
+
+def calibrate_answers(
+    folder: opt.JudgedSet,
+    place: opt.IndexAddress,
+    options: SearchOptions,
+    namespace: opt.Namespaces = None,
+    split: Annotated[str, typer.Option(help="The judgements: qrels/SPLIT.tsv, .qrels or .txt.")] = "test",
+    dry_run: Annotated[bool, opt.option("Fit and measure, and store nothing.", "--dry-run")] = False,
+    progress: opt.ShowProgress = None,
+    as_json: opt.AsJson = False,
+) -> None:
+    """Fit the confidence that a hit answers, by judged questions, and keep it with the index.
+
+    The set needs no corpus; chunks, or the documents or rows that they are of, have the ids of the judgements. Each
+    question counts twice: as it is, and with its answers taken out. Afterwards, hits have a confidence, and searches
+    take --min-confidence. The figures are of questions that the model has not seen.
+    """
+    dataset = evaluation.load_beir(folder, split, corpus=False)
+    given: dict[str, Any] = {**options, "namespace": namespace or "", "dry_run": dry_run}
+    with place.open_existing(read_only=dry_run) as index, progress_bars(progress) as update:
+        calibration = evaluation.calibrate_answers(index, dataset, update, **given)
+    print_result(as_json, calibration.to_dict(), render_answers(place.collection, calibration))

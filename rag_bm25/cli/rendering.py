@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from rag_bm25.evaluation.comparison import PairedTest
     from rag_bm25.evaluation.running import EvaluationResult
     from rag_bm25.index.config import IndexConfig
+    from rag_bm25.index.maintenance.answers import AnswerCalibration
     from rag_bm25.index.stats import IndexStats
     from rag_bm25.store.storage import StorageInfo
     from rag_bm25.weighting.calibration import Calibration
@@ -67,7 +68,8 @@ def highlighting_for(width: int) -> Highlighting:
 
 def render_hit(rank: int, hit: Hit, width: int, marks: Sequence[tuple[int, int]] = ()) -> RenderableType:
     """Return a hit: its place, score and id, and its best fragments, or its whole context with marks."""
-    head = Text.assemble((f"{rank:>2}  ", "dim"), (f"{hit.score:.4f}", "cyan"), "  ", (hit.id, "bold"))
+    confidence = "" if hit.confidence is None else f"  {hit.confidence:.0%}"
+    head = Text.assemble((f"{rank:>2}  ", "dim"), (f"{hit.score:.4f}{confidence}", "cyan"), "  ", (hit.id, "bold"))
     for name in ("title", "source"):
         detail = str(hit.metadata.get(name) or "")
         if detail and detail not in hit.id:
@@ -155,6 +157,16 @@ def render_calibration(proposal: Calibration, split_size: int | None) -> Text:
     if split_size is not None:
         rows["use"] = f"rag-bm25 ingest --chunk-size {proposal.chunk_size} --split-size {split_size}"
     return _format_lines(Text(f"chunk size {proposal.chunk_size:,} {unit}", style="bold"), rows)
+
+
+def render_answers(name: str, found: AnswerCalibration) -> Text:
+    """Return how well the confidence tells answers."""
+    rows = {
+        "queries": f"{found.queries:,}; the first hit answers {found.answered:.1%}",
+        "AUC": f"{found.auc:.3f}, and {found.score_auc:.3f} of the score: answers from questions without one",
+        "error": f"{found.error:.3f}, the mean distance of the confidence from the share that answers",
+    }
+    return _format_lines(Text(f"confidence in {name}", style="bold"), rows)
 
 
 HEADINGS = ("nDCG@10", "Recall@100", "MRR@10")

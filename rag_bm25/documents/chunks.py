@@ -143,6 +143,12 @@ class Hit(Plain):
         BM25 score, > 0, times the factors of `boosts`; or the score of the reranker.
     text, metadata, namespace
         As for :class:`Chunk`.
+    score_share : float or None
+        BM25 score, before boosts and reranking, as a share of the highest that any chunk could have for the query, in
+        0..1; None in hybrid and dense searches, and with a weighting that has no upper bound.
+    confidence : float or None
+        Probability that the hit answers, in 0..1; None without a model, see
+        :meth:`rag_bm25.BM25Index.calibrate_answers`, and where `score_share` is None.
     group_score : float or None
         Score of the group of the hit; None without `group`.
     context : Passage or None
@@ -161,6 +167,8 @@ class Hit(Plain):
     text: str
     metadata: dict[str, Any] = field(default_factory=dict)
     namespace: str = ""
+    score_share: float | None = field(default=None, kw_only=True, compare=False)
+    confidence: float | None = field(default=None, kw_only=True, compare=False)
     group_score: float | None = field(default=None, kw_only=True)
     context: Passage | None = field(default=None, kw_only=True)
     highlights: tuple[Fragment, ...] | None = field(default=None, kw_only=True)
@@ -195,7 +203,7 @@ class HybridHit(Hit):
     sparse_score, dense_score : float or None
         Score in each arm: 0.0 from BM25 if the chunk has no word of the query. None if arm scores were not requested,
         and where an arm has none: beyond the first candidates, and with `RRF`, if it has not found the chunk.
-    group_score, context, highlights, field_highlights, part
+    score_share, confidence, group_score, context, highlights, field_highlights, part
         As for :class:`Hit`.
     """
 

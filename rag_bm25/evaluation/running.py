@@ -33,7 +33,10 @@ if TYPE_CHECKING:
     from rag_bm25.evaluation.datasets import BeirDataset
     from rag_bm25.events import Progress
     from rag_bm25.hits.options import SearchOptions
+    from rag_bm25.index.arguments import Namespaces
     from rag_bm25.index.config import IndexConfig
+    from rag_bm25.index.maintenance.answers import AnswerCalibration
+    from rag_bm25.query.query import QueryLike
 
 CHUNK_NUMBER = re.compile(r"#\d+$")
 BATCH_CHUNKS = 1_000
@@ -315,9 +318,52 @@ def evaluate_each(
     return [results[place] for place in range(len(configs))]
 
 
+def calibrate_answers(
+    index: BM25Index,
+    dataset: BeirDataset,
+    progress: Callable[[Progress], None] | None = None,
+    *,
+    dry_run: bool = False,
+    namespace: Namespaces = "",
+    **options: Unpack[SearchOptions],
+) -> AnswerCalibration:
+    """Fit the confidence that a hit answers to a judged set, and keep it with the index.
+
+    Parameters
+    ----------
+    index : BM25Index
+        An index that has the corpus.
+    dataset : BeirDataset
+        As for :func:`evaluate`; the documents are not needed.
+    progress, dry_run, namespace, **options
+        As for :meth:`BM25Index.calibrate_answers`.
+
+    Returns
+    -------
+    AnswerCalibration
+        How well the confidence tells answers, and the model.
+    """
+    answers: dict[Any, set[str]] = {}
+    for query, text in dataset.queries.items():
+        answers.setdefault(text, set()).update(id_ for id_, grade in dataset.qrels[query].items() if grade > 0)
+    of_chunks = _are_of_chunks(dataset.qrels)
+
+    def is_answer(query: QueryLike, hit: Hit) -> bool:
+        return (hit.id if of_chunks else CHUNK_NUMBER.sub("", hit.id)) in answers[query]
+
+    return index.calibrate_answers(
+        list(answers), is_answer, namespace=namespace, dry_run=dry_run, progress=progress, **options
+    )
+
+
+def _are_of_chunks(qrels: Mapping[str, Mapping[str, int]]) -> bool:
+    """Return whether judgements are of chunks, ``id#n``, and not of their documents."""
+    return any(map(CHUNK_NUMBER.search, chain.from_iterable(qrels.values())))
+
+
 def _to_documents(run: Run, qrels: Mapping[str, Mapping[str, int]]) -> Run:
-    """Put documents in the place of their best chunks, ``id#n``, unless the judgements are of chunks."""
-    if any(map(CHUNK_NUMBER.search, chain.from_iterable(qrels.values()))):
+    """Put documents in the place of their best chunks, unless the judgements are of chunks."""
+    if _are_of_chunks(qrels):
         return run
     ranked: Run = {query: {} for query in run}
     for query, hits in run.items():

@@ -29,6 +29,8 @@ Rerank: TypeAlias = Callable[[str, Sequence[Hit]], Sequence[float]]
 DEFAULT_CANDIDATES = 100
 NAMES_OF_K = ("top_k", "limit", "n", "size", "num_results", "topk", "top_n")
 """Names of `k` in other libraries."""
+NEEDS_LEXICAL_SCORE = ("min_confidence",)
+ONLY_LEXICAL = "a confidence is of the BM25 scores of a question. Use search"
 OF_EVERY_SEARCH = ("filter", "namespace")
 """Parameters that every method with options has, too."""
 
@@ -64,6 +66,9 @@ class SearchOptions(TypedDict, total=False):
         for them, and kept until something is written, for the last 8 filters; see docs/conditions.md.
     min_score : float
         Minimum score of a hit: the score that is returned, boosted, fused or reranked.
+    min_confidence : float
+        Minimum confidence that a hit answers, in 0..1, by its BM25 score before boosts and reranking. Needs a model,
+        see :meth:`rag_bm25.BM25Index.calibrate_answers`, and the weighting that this was fitted with.
     boosts : sequence of Decay, ValueBoost and FunctionBoost
         Factors of the score that depend on the metadata. More candidates are looked at until no other chunk can be
         among the best, even with the largest factors.
@@ -98,6 +103,7 @@ class SearchOptions(TypedDict, total=False):
     min_should_match: Annotated[int | str, check_min_should_match, Effect.REWORDS | Effect.DROPS] | None
     statistics: Annotated[StatisticsPart, Effect.WEIGHS | Effect.DROPS] | None
     min_score: Annotated[float, FINITE, Effect.DROPS] | None
+    min_confidence: Annotated[float, Between(0, 1), Effect.DROPS] | None
     boosts: Annotated[Sequence[Decay | ValueBoost | FunctionBoost], Effect.DROPS] | None
     rerank: Annotated[Rerank, Effect.PLACES] | None
     candidates: Annotated[int, Between(1, MAX_K)] | None
@@ -130,6 +136,7 @@ def check_dense_options(options: Mapping[str, Any]) -> SearchOptions:
     """Check the options of a search by a dense vector alone."""
     given = _check(options)
     refuse(given, options_that(Effect.WEIGHS | Effect.REWORDS), "a dense search has no terms")
+    refuse(given, NEEDS_LEXICAL_SCORE, ONLY_LEXICAL)
     refuse(given, ("boosts",), "a similarity may be negative, and a factor would raise it")
     refuse(given, ("rerank", "highlight"), "a dense search has no query text. Use search_hybrid")
     given["search_params"] = check_search_params(given.get("search_params"))

@@ -75,6 +75,14 @@ def at_least(min_score: float | None, ranking: Ranking[H]) -> Ranking[H]:
     return Ranking(kept, ranking.below, ranking.is_all or ranking.below < min_score)
 
 
+def confident(least: float | None, ranking: Ranking[H]) -> Ranking[H]:
+    """Leave out the hits with less confidence, which never rises from one hit to the next: those kept are all then."""
+    if least is None:
+        return ranking
+    kept = [hit for hit in ranking.hits if (hit.confidence or 0.0) >= least]
+    return Ranking(kept, ranking.below, ranking.is_all or len(kept) < len(ranking.hits))
+
+
 def rank_of(hit: Hit) -> tuple[float, str, str]:
     """Return the sort key of a hit."""
     return (-hit.score, hit.id, hit.namespace)
@@ -138,7 +146,8 @@ def is_enough(options: SearchOptions, ranking: Ranking[H], k: int, read_vectors:
 def must_refill_groups(options: SearchOptions) -> bool:
     """Return whether the members of groups depend on all hits before them, so that no filter finds them."""
     grouping = options.get("group")
-    return grouping is not None and grouping.score == "max" and isinstance(options.get("diversity"), NearDuplicates)
+    drops = isinstance(options.get("diversity"), NearDuplicates) or options.get("min_confidence") is not None
+    return grouping is not None and grouping.score == "max" and drops
 
 
 def lacking(options: SearchOptions, units: Sequence[list[H]]) -> list[list[H]]:

@@ -93,7 +93,7 @@ class GroupStatistics(LiveStatistics):
                 )
             counts = MergedCounts([view.statistics for view in views], renumberings, self._sums)
             displaced, problems = dict(self._terms.vocabulary.displaced), tuple(self.problems)
-            merged = StatisticsView(counts, displaced, tables[0], problems, self._terms.vocabulary)
+            merged = StatisticsView(counts, displaced, tables[0], problems=problems, vocabulary=self._terms.vocabulary)
             self._merged = views, merged
         return merged
 

@@ -11,13 +11,23 @@ from rag_bm25.checks import (
     check_callable,
     check_int,
     check_switch,
+    parameter_error,
 )
 from rag_bm25.documents.checks import check_id, check_ids, check_namespace, check_sequence, check_texts
 from rag_bm25.documents.chunks import Chunk, Hit
 from rag_bm25.errors import InputError, ReadOnlyError
 from rag_bm25.events import Events
 from rag_bm25.hits.highlights import Highlighting
-from rag_bm25.hits.options import Effect, check_dense_options, check_options, is_by_score, options_that, refuse
+from rag_bm25.hits.options import (
+    NEEDS_LEXICAL_SCORE,
+    ONLY_LEXICAL,
+    Effect,
+    check_dense_options,
+    check_options,
+    is_by_score,
+    options_that,
+    refuse,
+)
 from rag_bm25.index.arguments import (
     check_chunk_namespace,
     check_k,
@@ -30,12 +40,14 @@ from rag_bm25.index.config import require_dense_field
 from rag_bm25.index.coroutines import WriteThread
 from rag_bm25.index.lifetime import WhileOpen
 from rag_bm25.index.live_statistics import LiveStatistics
+from rag_bm25.index.maintenance.answers import AnswerCalibration, AnswerFitter
 from rag_bm25.index.maintenance.reencoding import reencode, rewrite
 from rag_bm25.index.maintenance.verification import repair, verify
 from rag_bm25.index.opening import OpenOptions, closed_on_failure, open_config, open_store
 from rag_bm25.index.searching.contexts import WINDOWS, add_contexts, read_passages
 from rag_bm25.index.searching.diagnosing import Diagnoser, Search
 from rag_bm25.index.searching.hybrid import HybridRequest, HybridSearcher
+from rag_bm25.index.searching.judging import Judges
 from rag_bm25.index.searching.placing import Recorder, place_hit
 from rag_bm25.index.searching.rows import drop_superseded, read_chunks, read_embeddings, to_chunk
 from rag_bm25.index.searching.searcher import Searcher
@@ -79,7 +91,7 @@ if TYPE_CHECKING:
     from rag_bm25.query.spelling import Fuzzy
     from rag_bm25.store.embeddings import Embed, Embeddings
     from rag_bm25.store.protocol import Store
-    from rag_bm25.store.rows import ChunkKey, ConsistencyLevel
+    from rag_bm25.store.rows import ConsistencyLevel
     from rag_bm25.store.storage import StorageOptions
     from rag_bm25.store.tls import TLS
     from rag_bm25.vectors.sparse import SparseVector
@@ -532,6 +544,70 @@ class BM25Index:
         check_callable("progress", progress)
         return reencode(self._store, self._live, self._encoder, progress)
 
+    def calibrate_answers(
+        self,
+        queries: Sequence[QueryLike],
+        is_answer: Callable[[QueryLike, Hit], bool],
+        *,
+        filter: FilterLike = None,
+        namespace: Namespaces = "",
+        dry_run: bool = False,
+        progress: Callable[[Progress], None] | None = None,
+        **options: Unpack[SearchOptions],
+    ) -> AnswerCalibration:
+        """Fit the confidence that a hit answers to judged queries, and keep the model with the index.
+
+        Each query counts twice: as it is, and with its answers taken out. From then on hits have a `confidence`, also
+        in other processes, and searches take `min_confidence`. It holds for searches with this weighting; with other
+        options it is that of the same signals. A new model replaces the old one.
+
+        Parameters
+        ----------
+        queries : sequence of str, mapping or Query
+            Some hundred questions as users ask them, with an answer in the index.
+        is_answer : callable of (query, Hit) to bool
+            Whether a hit answers a query.
+        filter, namespace, **options
+            As for :meth:`search`.
+        dry_run : bool
+            Fit and measure the model, and store nothing.
+        progress : callable of Progress to None, optional
+            Called after each batch with ``"queries"``.
+
+        Returns
+        -------
+        AnswerCalibration
+            How well the confidence tells answers, and the model.
+
+        Raises
+        ------
+        InputError
+            If too few first hits answer, or too few do not.
+        ParameterError
+            If the weighting has no upper bound.
+
+        Examples
+        --------
+        ::
+
+            judged = {"notice period": {"terms.md#0"}, "trial contract": {"trial.md#0", "trial.md#3"}}
+            index.calibrate_answers(list(judged), lambda query, hit: hit.id in judged[query])
+            index.search("notice period", min_confidence=0.8)
+        """
+        check_sequence("queries", queries, "str")
+        if not callable(is_answer):
+            raise parameter_error("is_answer", "a callable", is_answer)
+        check_callable("progress", progress)
+        check_switch("dry_run", dry_run)
+        if not dry_run:
+            self._require_writable()
+        fitter = AnswerFitter(self._searcher, is_answer, parse_scope(filter, namespace), check_options(options))
+        calibration = fitter.fit(queries, progress)
+        if not dry_run:
+            with self._live.writing():
+                self._live.log.write_answers(calibration.model)
+        return calibration
+
     # Reading
 
     def get(self, ids: Sequence[str], *, namespace: str = "") -> list[Chunk]:
@@ -662,9 +738,11 @@ class BM25Index:
         """
         check_k(k)
         scope, asked = parse_scope(filter, namespace), check_options(options)
-        prepared = self._searcher.prepare(queries, scope, asked).queries
-        hits = self._select(prepared, [str(Query.of(query)) for query in queries], k, scope, asked)
-        return [self._finish(query, some, asked) for query, some in zip(prepared, hits, strict=True)]
+        prepared = self._searcher.prepare(queries, scope, asked)
+        selector: Selector[Hit] = Selector(self._store, self._live.events, asked, k)
+        sparse = SparseSelector(self._searcher, selector, scope, self._searcher.judges(prepared, asked))
+        hits = sparse.select(prepared.queries, [str(Query.of(query)) for query in queries])
+        return [self._finish(query, some, asked) for query, some in zip(prepared.queries, hits, strict=True)]
 
     def more_like_this(
         self,
@@ -710,9 +788,12 @@ class BM25Index:
         check_k(k)
         scope, asked = parse_scope(filter, namespace), check_options(options)
         refuse(asked, options_that(Effect.REWORDS), "the query is a stored vector, and has no words")
+        refuse(asked, NEEDS_LEXICAL_SCORE, ONLY_LEXICAL)
         limit = check_int("max_terms", max_terms, 1, MAX_SIMILAR_TERMS)
         query, row = self._searcher.weigh_like(check_id("id", id), limit, scope, asked)
-        (hits,) = self._select([query], [row.text], k, scope, asked, but=row.key)
+        selector: Selector[Hit] = Selector(self._store, self._live.events, asked, k, but=row.key)
+        judges = Judges(self._searcher.max_score)
+        (hits,) = SparseSelector(self._searcher, selector, scope, judges).select([query], [row.text])
         return self._finish(query, hits, asked)
 
     def highlight(
@@ -789,18 +870,6 @@ class BM25Index:
 
     def _store_of(self, chunk: Hit | Chunk) -> Store:  # noqa: ARG002 - for a group of indexes
         return self._store
-
-    def _select(
-        self,
-        queries: list[WeightedQuery],
-        texts: list[str],
-        k: int,
-        scope: Scope,
-        options: SearchOptions,
-        but: ChunkKey | None = None,
-    ) -> list[list[Hit]]:
-        selector: Selector[Hit] = Selector(self._store, self._live.events, options, k, but=but)
-        return SparseSelector(self._searcher, selector, scope).select(queries, texts)
 
     def _finish(self, query: WeightedQuery, hits: list[H], options: SearchOptions) -> list[H]:
         """Give hits their highlights and contexts, if the options ask for them."""

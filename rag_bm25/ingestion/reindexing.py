@@ -11,6 +11,8 @@ import numpy as np
 from rag_bm25.documents.chunks import MAX_BATCH_CHUNKS
 from rag_bm25.errors import ParameterError
 from rag_bm25.events import report_progress
+from rag_bm25.index.index import BM25Index
+from rag_bm25.index.stored_config import differing
 from rag_bm25.ingestion.source_roots import read_source_roots, set_source_roots
 
 if TYPE_CHECKING:
@@ -18,7 +20,6 @@ if TYPE_CHECKING:
 
     from rag_bm25.documents.chunks import Chunk
     from rag_bm25.events import Progress
-    from rag_bm25.index.index import BM25Index
     from rag_bm25.index.maintenance.former import FormerIndex
 
 
@@ -44,7 +45,8 @@ def reindex(
     Ids, metadata, namespaces and dense vectors are copied; texts are not split again. Chunks that the target already
     has cost no write: a call that was interrupted can be repeated, and a second call after a long first one catches up
     with changes of the source in the meantime. Searches of the source go on during the call; readers switch by opening
-    the target. Weightings with a k1 for each term need :meth:`rag_bm25.BM25Index.reencode` afterwards.
+    the target. The model of :meth:`rag_bm25.BM25Index.calibrate_answers` is copied only if no parameter differs.
+    Weightings with a k1 for each term need :meth:`rag_bm25.BM25Index.reencode` afterwards.
 
     Parameters
     ----------
@@ -75,6 +77,8 @@ def reindex(
         report_progress(progress, "chunks encoded", done, figures.num_chunks)
     for namespace in source.stats().namespaces:
         _copy_roots(source, target, namespace)
+    if isinstance(source, BM25Index):
+        _copy_answers(source, target)
     removed = sum(_remove_strays(source, target, batch) for batch in _batches(target))
     return ReindexReport(target.stats().num_chunks, removed)
 
@@ -100,6 +104,15 @@ def _copy_roots(source: BM25Index | FormerIndex, target: BM25Index, namespace: s
     ]
     if roots:
         set_source_roots(target, roots, namespace=namespace)
+
+
+def _copy_answers(source: BM25Index, target: BM25Index) -> None:
+    """Copy the model of the confidence of hits, unless a parameter differs: the signals may have another meaning."""
+    model = source._live.view.answers  # noqa: SLF001
+    if model in (None, target._live.view.answers) or differing(source.config, target.config):  # noqa: SLF001
+        return
+    with target._live.writing():  # noqa: SLF001
+        target._live.log.write_answers(model)  # noqa: SLF001
 
 
 def _batches(index: BM25Index | FormerIndex) -> Iterator[list[Chunk]]:

@@ -37,7 +37,7 @@ class MilvusHybridRetriever(MilvusBM25Retriever):
 
     Parameters
     ----------
-    index, k, filter, namespace, syntax, score_threshold, score_key, group_score_key, id_key
+    index, k, filter, namespace, syntax, score_threshold, score_key, group_score_key, confidence_key, id_key
         As for :class:`MilvusBM25Retriever`.
     search_kwargs : dict
         As for :class:`MilvusBM25Retriever`, and options of

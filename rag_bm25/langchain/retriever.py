@@ -79,6 +79,8 @@ class MilvusBM25Retriever(IndexOwner, BaseRetriever):
         ingested.
     group_score_key : str, optional
         Put the score of the hit's group into the metadata under this key: None without `group`.
+    confidence_key : str, optional
+        Put the confidence that the hit answers into the metadata under this key: None without a model.
     id_key : str, optional
         Put the id into the metadata under this key, for programs that look for it there, such as ``EnsembleRetriever``.
 
@@ -111,6 +113,7 @@ class MilvusBM25Retriever(IndexOwner, BaseRetriever):
     score_threshold: FiniteFloat | None = None
     score_key: str | None = None
     group_score_key: str | None = None
+    confidence_key: str | None = None
     id_key: str | None = None
 
     _options: ClassVar[type] = SearchOptions
@@ -313,5 +316,10 @@ class MilvusBM25Retriever(IndexOwner, BaseRetriever):
         return [to_document(hit, self._extra_metadata(hit)) for hit in hits]
 
     def _extra_metadata(self, hit: Hit) -> dict[str, Any]:
-        keyed = {self.score_key: hit.score, self.group_score_key: hit.group_score, self.id_key: hit.id}
+        keyed = {
+            self.score_key: hit.score,
+            self.group_score_key: hit.group_score,
+            self.confidence_key: hit.confidence,
+            self.id_key: hit.id,
+        }
         return {key: value for key, value in keyed.items() if key is not None}

@@ -350,7 +350,7 @@ class MilvusBM25VectorStore(IndexOwner, VectorStore):
     def _padding(self, request: _Request, hits: Sequence[Hit], wanted: int) -> Iterator[Hit]:
         """Yield chunks that share no term with the query, at score 0, unless that is below the minimum."""
         options = request.options
-        if wanted <= 0 or options.get("min_score", 0) > 0:
+        if wanted <= 0 or options.get("min_score", 0) > 0 or options.get("min_confidence", 0) > 0:
             return
         if options.keys() & _LEAVING_OUT or request.query.has_conditions:
             others_left = {name: value for name, value in options.items() if name not in _LEAVING_OUT}

@@ -77,6 +77,8 @@ class Hit(Chunk):
 
     rank: int
     score: float
+    score_share: Annotated[float | None, Field(description="Of the highest score that a chunk could have.")] = None
+    confidence: Annotated[float | None, Field(description="Probability that the chunk answers.")] = None
     group_score: float | None = None
     highlights: list[Fragment] | None = None
     field_highlights: dict[str, list[Fragment]] | None = None

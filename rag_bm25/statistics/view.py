@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rag_bm25.statistics.corpus import CountsReader
     from rag_bm25.vectors.sparse import SparseVector
     from rag_bm25.vectors.terms import Vocabulary
+    from rag_bm25.weighting.confidence import AnswerModel
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,13 +26,15 @@ class StatisticsView:
     statistics: CountsReader = field(default_factory=CountsByNamespace)
     displaced: Mapping[str, int] = field(default_factory=dict)  # terms whose id is not their hash
     term_k1: SparseVector = field(default_factory=lambda: EMPTY)  # by term id, once a pass over all chunks was made
+    answers: AnswerModel | None = None  # of the confidence of hits, once it was fitted
     problems: tuple[str, ...] = ()  # one clause each
     vocabulary: Vocabulary | None = None  # once it is loaded; writers add terms to it, which have no df in this view
 
     def is_same(self, other: StatisticsView) -> bool:
         """Return whether another view is of the same moment."""
         return self.problems == other.problems and all(
-            getattr(self, name) is getattr(other, name) for name in ("statistics", "displaced", "term_k1", "vocabulary")
+            getattr(self, name) is getattr(other, name)
+            for name in ("statistics", "displaced", "term_k1", "answers", "vocabulary")
         )
 
     @cached_property

@@ -1,7 +1,8 @@
-"""``rag-bm25 calibrate``."""
+"""``rag-bm25 calibrate`` and ``calibrate-answers``."""
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,6 +11,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+from support.answers import make_set
 from support.command_line import assert_fails, run, run_json
 
 pytestmark = pytest.mark.usefixtures("databases")
@@ -45,3 +47,48 @@ def test_calibrate_of_nothing_fails(docs: Path, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     assert_fails(run("calibrate", tmp_path / "empty"), "there is no text to measure in")
     assert_fails(run("calibrate", "--namespace", "nobody"), "has no text to measure")
+
+
+CHUNKS, JUDGED = make_set()
+
+
+@pytest.fixture
+def judged(tmp_path: Path) -> Path:
+    """An ingested file of rows, and questions in BEIR form; the judgements are of the rows."""
+    rows = [json.dumps({"id": id_, "text": text}) for id_, text in CHUNKS.items()]
+    (tmp_path / "rows.jsonl").write_text("\n".join(rows))
+    assert run("ingest", "rows.jsonl").exit_code == 0
+    (tmp_path / "set" / "qrels").mkdir(parents=True)
+    queries = [json.dumps({"_id": f"q{at}", "text": text}) for at, text in enumerate(JUDGED)]
+    (tmp_path / "set" / "queries.jsonl").write_text("\n".join(queries))
+    grades = [f"q{at}\t{id_}\t1" for at, ids in enumerate(JUDGED.values()) for id_ in sorted(ids)]
+    (tmp_path / "set" / "qrels" / "test.tsv").write_text("\n".join(grades))
+    return tmp_path / "set"
+
+
+def test_calibrate_answers_keeps_a_model(judged: Path) -> None:
+    question = next(iter(JUDGED))
+    assert "confidence" not in run_json("search", question)[0]
+    assert_fails(run("search", question, "--min-confidence", 0.5), "fit one by `rag-bm25 calibrate-answers`")
+    dry = run_json("calibrate-answers", judged, "--dry-run")
+    assert "confidence" not in run_json("search", question)[0]
+    assert run_json("calibrate-answers", judged) == dry
+    assert (dry["queries"], dry["model"].keys()) == (
+        len(JUDGED),
+        {"intercept", "share", "margin", "coverage", "specificity", "weighting"},
+    )
+    hits = run_json("search", question)
+    least = hits[1]["confidence"]
+    assert run_json("search", question, "--min-confidence", least) == [
+        hit for hit in hits if hit["confidence"] >= least
+    ]
+    assert run("search", question).stdout.split()[2] == f"{hits[0]['confidence']:.0%}"
+    assert "the best confidence is" in run("why", question, "--min-confidence", 1).stdout
+
+
+def test_calibrate_answers_for_people(judged: Path) -> None:
+    figures = run_json("calibrate-answers", judged, "--dry-run")
+    lines = run("calibrate-answers", judged).stdout.splitlines()
+    assert lines[0] == "confidence in docs"
+    assert lines[2].split()[:4] == ["AUC", f"{figures['auc']:.3f},", "and", f"{figures['score_auc']:.3f}"]
+    assert_fails(run("calibrate-answers", judged, "--collection", "nothing"), "index not found")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import typer
+from support.answers import give_model
 from support.command_line import Databases, run, run_json
 
 from rag_bm25 import (
@@ -77,6 +78,7 @@ def index(databases: Databases, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     vectors = [[1.0, text.count("r")] for text in texts]
     index.add(texts, ids=list(ROWS), metadatas=[metadata for _, metadata in ROWS.values()], embeddings=vectors)
     index.add(["sparse matters"], ids=["a"], namespace="n", embeddings=[[1.0, 1.0]])
+    give_model(index)
     return index
 
 
@@ -118,6 +120,7 @@ GIVEN: list[tuple[list[str], dict[str, Any]]] = [
     (["--statistics", "all"], {"statistics": "all"}),
     (["--statistics", '{"kind": "law"}'], {"statistics": {"kind": "law"}}),
     (["--min-score", "0.3"], {"min_score": 0.3}),
+    (["--min-confidence", "0.5"], {"min_confidence": 0.5}),
     (
         ["--boost", "decay:price:100:500,shape=linear,floor=.2", "--boost", "value:kind:draft=2,law=0.5"],
         {"boosts": [Decay("price", 100, 500, "linear", floor=0.2), ValueBoost("kind", {"draft": 2, "law": 0.5})]},

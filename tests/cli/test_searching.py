@@ -28,7 +28,7 @@ def test_search_shows_rank_score_id_and_text(docs: Path) -> None:
 def test_search_json(docs: Path) -> None:
     hits = run_json("search", "sparse")
     assert {hit["id"] for hit in hits} == {"docs/milvus.md#0", "r1"}
-    assert list(hits[0]) == ["id", "score", "text", "metadata", "namespace"]
+    assert list(hits[0]) == ["id", "score", "text", "metadata", "namespace", "score_share"]
     assert hits[0]["score"] >= hits[1]["score"] > 0
     assert run_json("search", "sparse", "-k", 1) == run_json("search", "sparse", "--top-k", 1) == hits[:1]
     assert [hit["id"] for hit in run_json("search", "sparse", "--filter", '{"page": {"$gte": 3}}')] == ["r1"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from support.answers import give_model
 from support.reference import split
 
 from rag_bm25 import BM25Index, IndexConfig, Query, ValueBoost
@@ -32,6 +33,7 @@ def index(new_index: Callable[[IndexConfig], BM25Index]) -> BM25Index:
     texts, metadatas = zip(*CHUNKS.values(), strict=True)
     index.add(texts, ids=list(CHUNKS), metadatas=metadatas)
     index.add(["date fig", "date"], ids=["d", "e"], namespace="other")
+    give_model(index)
     return index
 
 
@@ -58,6 +60,7 @@ def codes(diagnosis: Diagnosis) -> list[str]:
         ("fig 劳动 pear", {"min_should_match": 3}, ["min_should_match"]),
         ("劳动", {"boosts": [ValueBoost("kind", {"law": 0})]}, ["boosts"]),
         ("fig", {"min_score": 10.0}, ["min_score"]),
+        ("fig", {"min_confidence": 1.0}, ["min_confidence"]),
         ("fig", {}, []),
     ],
 )

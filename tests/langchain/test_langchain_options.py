@@ -10,9 +10,21 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from langchain_core.runnables import ConfigurableField
 from pydantic import ValidationError
+from support.answers import give_model
 from support.langchain_models import Letters, vector_of
 
-from rag_bm25 import MMR, RRF, Grouping, Highlighting, Query, QueryExpansion, QueryWeighting, Rocchio, ValueBoost
+from rag_bm25 import (
+    MMR,
+    RRF,
+    Grouping,
+    Highlighting,
+    ParameterError,
+    Query,
+    QueryExpansion,
+    QueryWeighting,
+    Rocchio,
+    ValueBoost,
+)
 from rag_bm25.definitions import options_of
 from rag_bm25.hits.options import SearchOptions
 from rag_bm25.index.searching.hybrid import FusionOptions, HybridOptions
@@ -43,6 +55,7 @@ VALUES: dict[str, tuple[Any, Any]] = {
     "min_should_match": ("100%", "100%"),
     "statistics": ({"source": "x"}, {"source": "x"}),
     "min_score": (0.1, 0.1),
+    "min_confidence": (0.5, 0.5),
     "boosts": (
         [{"type": "value", "key": "source", "factors": {"y": 9}}],
         [ValueBoost("source", {"y": 9.0})],
@@ -72,6 +85,7 @@ def filled(dense_index: BM25Index) -> BM25Index:
     metadatas = [{"source": source, "chunk": at} for at, source in enumerate(sources)]
     embeddings = [vector_of(text) for text in TEXTS.values()]
     dense_index.add(list(TEXTS.values()), ids=list(TEXTS), metadatas=metadatas, embeddings=embeddings)
+    give_model(dense_index)
     return dense_index
 
 
@@ -92,7 +106,8 @@ def accepted(ask: Any) -> set[str]:
     known = set()
     for name in [*options_of(HybridOptions), "unheard_of"]:
         with suppress(TypeError):
-            ask(**{name: VALUES.get(name, (True, True))[1]})
+            with suppress(ParameterError):  # a hybrid search knows an option that it refuses
+                ask(**{name: VALUES.get(name, (True, True))[1]})
             known.add(name)
     return known
 
@@ -156,7 +171,17 @@ def test_an_option_has_the_effect_that_it_has_on_the_index(filled: BM25Index, na
         assert [(document.id, score) for document, score in scored] == [(hit[0], hit[-1]) for hit in hits]
 
 
-@pytest.mark.parametrize("name", [name for name in options_of(HybridOptions) if name not in EXCEPTIONS])
+def test_confidence_goes_into_the_metadata_under_a_key(filled: BM25Index) -> None:
+    documents = lexical(filled, confidence_key="sure").invoke(QUERY)
+    assert [one.metadata["sure"] for one in documents] == [hit.confidence for hit in filled.search(QUERY, 4)]
+    with pytest.raises(ParameterError, match="min_confidence is not supported here"):
+        hybrid(filled).invoke(QUERY, min_confidence=0.5)
+
+
+OF_BOTH = [name for name in options_of(HybridOptions) if name not in {*EXCEPTIONS, "min_confidence"}]
+
+
+@pytest.mark.parametrize("name", OF_BOTH)
 def test_likewise_on_both_arms(filled: BM25Index, name: str) -> None:
     (plain, value), beside = VALUES[name], BESIDE.get(name, {})
     hits = expected(filled.search_hybrid(QUERY, vector_of(QUERY), 4, **beside, **{name: value}))

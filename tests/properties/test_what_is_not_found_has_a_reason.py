@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.answers import give_model
 from support.memory_store import MemoryStore
 from support.reference import in_all_channels
 from support.strategies import corpora, texts, words
@@ -36,6 +37,7 @@ searches = st.fixed_dictionaries(
         "group": st.just(Grouping("n")),
         "diversity": st.sampled_from([NearDuplicates(0.9), MMR(0.5)]),
         "min_score": st.sampled_from([0.3, 2.0]),
+        "min_confidence": st.sampled_from([0.05, 0.5]),
     },
 )
 
@@ -48,6 +50,7 @@ def test_what_is_not_found_has_a_reason(
     for namespace, some in zip(SPACES, chunks, strict=True):
         metadatas = [{"n": number % 2} for number in range(len(some))]
         index.add(list(some.values()), ids=list(some), namespace=namespace, metadatas=metadatas)
+    give_model(index, -3.0, share=5.0, coverage=2.0)
     hits = index.search(query, **search)
     nothing = index.diagnose(query, **search)
     assert (nothing.num_hits, bool(nothing.reasons)) == (len(hits), not hits)

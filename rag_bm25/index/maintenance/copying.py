@@ -231,6 +231,7 @@ class _Original:
             totals,
             log.vocabulary(),
             term_k1=log.view.term_k1,
+            answers=log.view.answers,
             later_than=log.new_batch(),
             nameless=log.num_nameless,
         )

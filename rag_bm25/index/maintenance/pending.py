@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from rag_bm25.store.protocol import Store
     from rag_bm25.vectors.sparse import SparseVector
     from rag_bm25.vectors.terms import Vocabulary
+    from rag_bm25.weighting.confidence import AnswerModel
 
 
 def json_digest(value: Any) -> str:
@@ -71,6 +72,7 @@ class PendingIndex:
         vocabulary: Vocabulary,
         *,
         term_k1: SparseVector = EMPTY,
+        answers: AnswerModel | None = None,
         later_than: str = "",
         nameless: int = 0,
     ) -> None:
@@ -78,6 +80,8 @@ class PendingIndex:
         overwrite(target, totals, vocabulary, later_than=later_than, nameless=nameless)
         if len(term_k1):
             StatisticsLog(target).write_term_k1(term_k1)
+        if answers is not None:
+            StatisticsLog(target).write_answers(answers)
         write_config(target, self.config)
         end_copy(target)
 

@@ -38,6 +38,7 @@ MAX_FIELDS = 20
 RANKED = (100, 2_000, MAX_K)  # hits among which a chunk is looked for, one number after the other
 
 CONDITIONS = ("must", "must_not", "phrases")
+MINIMUMS = {"min_score": "score", "min_confidence": "confidence"}
 _TYPES: dict[type, str] = {str: "strings", int: "numbers", float: "numbers", bool: "booleans"}
 _METADATA_KEY = re.compile(r"metadata\[(?:\"((?:[^\"\\]|\\.)+)\"|'((?:[^'\\]|\\.)+)')\]")
 
@@ -181,18 +182,17 @@ class Diagnoser:
         return [Reason("options", f"without {listed} together, {outcome}", {"options": together})]
 
     def _detail(self, reason: Reason, row: ChunkRow | None = None) -> Reason:
-        """Add figures to the reason that names the minimum score or the filter."""
-        if reason.code == "min_score":
-            return self._detail_min_score(row)
+        """Add figures to the reason that names a minimum or the filter."""
+        if reason.code in MINIMUMS:
+            return self._detail_minimum(reason.code, MINIMUMS[reason.code], row)
         return self._detail_filter(reason, row) if reason.code == "filter" else reason
 
-    def _detail_min_score(self, row: ChunkRow | None) -> Reason:
-        """Name the best score of the search, or that of a chunk, and the minimum."""
-        _, hit = self._rank(row, ["min_score"]) if row is not None else (1, self._hits(["min_score"], 1)[0])
-        assert hit is not None
-        whose, least = "the best score" if row is None else "its score", self.asked.options["min_score"]
-        message = f"{whose} is {hit.score:.4g}, below the minimum of {least:g}"
-        return Reason("min_score", message, {"score": hit.score, "min_score": least})
+    def _detail_minimum(self, name: str, of: str, row: ChunkRow | None) -> Reason:
+        """Name the best score or confidence of the search, or that of a chunk, and the minimum."""
+        _, hit = self._rank(row, [name]) if row is not None else (1, self._hits([name], 1)[0])
+        value, least = getattr(hit, of), self.asked.options[name]
+        message = f"{'the best' if row is None else 'its'} {of} is {value:.4g}, below the minimum of {least:g}"
+        return Reason(name, message, {of: value, name: least})
 
     def _detail_filter(self, reason: Reason, row: ChunkRow | None) -> Reason:
         """Add which values the fields of the filter have in the searched chunks, or in one."""

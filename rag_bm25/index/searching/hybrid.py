@@ -23,7 +23,7 @@ from rag_bm25.definitions import Between, check_given
 from rag_bm25.documents.chunks import Hit, HybridHit
 from rag_bm25.errors import ParameterError
 from rag_bm25.hits.boosts import explain_boosts
-from rag_bm25.hits.options import SearchOptions, check_options, is_by_score
+from rag_bm25.hits.options import NEEDS_LEXICAL_SCORE, ONLY_LEXICAL, SearchOptions, check_options, is_by_score, refuse
 from rag_bm25.hits.selection import Ranking, flatten
 from rag_bm25.index.arguments import check_k, narrow
 from rag_bm25.index.config import require_dense_field
@@ -128,6 +128,7 @@ class HybridRequest:
         own_names = FusionOptions.__annotations__.keys()
         own = check_given(FusionOptions, {name: value for name, value in given.items() if name in own_names})
         options = check_options({name: value for name, value in given.items() if name not in own_names})
+        refuse(options, NEEDS_LEXICAL_SCORE, ONLY_LEXICAL)
         params = check_search_params(own.get("dense_search_params"), "dense_search_params")
         depth = _depth_for(k)
         sparse = SearchArm(own.get("sparse_k", depth), narrow(scope, own.get("sparse_filter")), engine_params(options))

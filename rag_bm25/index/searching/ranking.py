@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
-from rag_bm25.index.searching.rows import latest_rows, to_hit
+from rag_bm25.index.searching.rows import latest_rows
 from rag_bm25.store.rows import MAX_K
 
 if TYPE_CHECKING:
@@ -14,6 +13,7 @@ if TYPE_CHECKING:
 
     from rag_bm25.documents.chunks import Hit
     from rag_bm25.events import Events
+    from rag_bm25.index.searching.judging import Judge
     from rag_bm25.store.rows import Match
 
 OVERFETCH = 4
@@ -29,11 +29,13 @@ class Candidates:
     matches: list[Match]
     below: float  # no other chunk has a higher score
     is_all: bool  # whether there is no other chunk
+    _hits: list[Hit] = field(default_factory=list, init=False, repr=False, compare=False)
 
-    @cached_property
-    def hits(self) -> list[Hit]:
-        """The matches as users see them."""
-        return list(map(to_hit, self.matches))
+    def hits(self, judge: Judge) -> list[Hit]:
+        """Return the matches as users see them."""
+        if not self._hits:
+            self._hits.extend(judge.to_hits(self.matches))
+        return self._hits
 
 
 def warn_incomplete(events: Events, k: int) -> None:

@@ -26,10 +26,19 @@ def to_chunk(row: ChunkRow) -> Chunk:
     return Chunk(row.id, row.text, row.metadata, row.namespace, row.length, part=row.part)
 
 
-def to_hit(match: Match) -> Hit:
+def to_hit(match: Match, share: float | None = None, confidence: float | None = None) -> Hit:
     """Return a match as users see it."""
     row = match.row
-    return Hit(row.id, match.score, row.text, row.metadata, row.namespace, part=row.part)
+    return Hit(
+        row.id,
+        match.score,
+        row.text,
+        row.metadata,
+        row.namespace,
+        score_share=share,
+        confidence=confidence,
+        part=row.part,
+    )
 
 
 def read_newest(

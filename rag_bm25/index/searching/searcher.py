@@ -20,6 +20,7 @@ from rag_bm25.errors import ChunkNotFoundError, InputError, ParameterError, shor
 from rag_bm25.hits.highlights import Highlighting
 from rag_bm25.hits.options import Effect, options_that, refuse
 from rag_bm25.index.searching.highlighting import highlight_hits, make_highlighter
+from rag_bm25.index.searching.judging import Judges
 from rag_bm25.index.searching.ranking import OVERFETCH, Candidates, find_candidates
 from rag_bm25.index.searching.rescoring import Rescorer
 from rag_bm25.index.searching.rows import latest_rows, read_newest, read_one
@@ -133,11 +134,25 @@ class Searcher:
 
     def max_scores(self, queries: Sequence[QueryLike], scope: Scope, options: SearchOptions) -> list[float]:
         """Return the upper bound of each query's scores, if the weighting has one."""
+        self.require_bound()
+        return list(map(self.max_score, self.prepare(queries, scope, options).queries))
+
+    def require_bound(self) -> None:
+        """Refuse a weighting that has no upper bound."""
         if math.isinf(self.upper_bound):
             name = self._config.weighting
-            msg = f"maximum scores, and relevance scores by them, need a weighting with an upper bound, got {name!r}"
-            raise ParameterError(msg)
-        return list(map(self.max_score, self.prepare(queries, scope, options).queries))
+            msg = "maximum scores, and relevance scores and confidences by them, need a weighting with an upper bound"
+            raise ParameterError(f"{msg}, got {name!r}")
+
+    def judges(self, prepared: PreparedQueries, options: SearchOptions) -> Judges:
+        """Return the judges of the scores of queries, with the index's model if these are weighed as it asks."""
+        model, weighting = self._live.view.answers, prepared.weighting
+        is_fit = model is not None and model.weighting == weighting
+        if options.get("min_confidence") is not None and not is_fit:
+            has = "has none" if model is None else f"has one for {model.weighting}, not for {weighting}"
+            hint = "fit one by `rag-bm25 calibrate-answers`, or compare the score_share of hits"
+            raise ParameterError(f"min_confidence needs a model, and {self._store.name} {has}: {hint}")
+        return Judges(self.max_score, prepared.idf_inputs.num_chunks, model if is_fit else None)
 
     # Search
 

@@ -18,6 +18,7 @@ from rag_bm25.hits.selection import (
     at_least,
     by_final_score,
     choose,
+    confident,
     flatten,
     form_units,
     is_enough,
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from rag_bm25.events import Events
     from rag_bm25.hits.groups import Grouping
     from rag_bm25.hits.options import SearchOptions
+    from rag_bm25.index.searching.judging import Judges
     from rag_bm25.index.searching.searcher import Searcher
     from rag_bm25.index.searching.weigher import WeightedQuery
     from rag_bm25.store.protocol import Store
@@ -130,6 +132,7 @@ class SparseSelector:
     searcher: Searcher
     selector: Selector[Hit]
     scope: Scope
+    judges: Judges
 
     @property
     def options(self) -> SearchOptions:
@@ -140,7 +143,8 @@ class SparseSelector:
         """Search for candidates of each query, and select its hits."""
         options, k = self.options, self.selector.k
         limit = first_limit(options, k, is_one_left_out=self.selector.but is not None)
-        vectors = options.get("diversity") is not None
+        limit = max(limit, self.judges.num_needed)
+        vectors = options.get("diversity") is not None or self.judges.model is not None
         at_most = k if limit == k else None
         found = self.searcher.candidates(
             queries, limit, self._is_enough, self.scope, options, vectors=vectors, at_most=at_most
@@ -149,12 +153,14 @@ class SparseSelector:
             self._select(query, text, candidates) for query, text, candidates in zip(queries, texts, found, strict=True)
         ]
 
-    def _is_enough(self, _: WeightedQuery, candidates: Candidates) -> bool:
-        return self.selector.is_enough(self._to_ranking(candidates))
+    def _is_enough(self, query: WeightedQuery, candidates: Candidates) -> bool:
+        if len(candidates.matches) < self.judges.num_needed:
+            return False
+        return self.selector.is_enough(self._to_ranking(query, candidates))
 
     def _select(self, query: WeightedQuery, text: str, candidates: Candidates) -> list[Hit]:
         grouping = self.options.get("group")
-        units = self.selector.select(text, self._to_ranking(candidates))
+        units = self.selector.select(text, self._to_ranking(query, candidates))
         wanting = lacking(self.options, units)
         by_filter = grouping is not None and grouping.score == "max" and self.options.get("rerank") is None
         if by_filter and wanting and not candidates.is_all and not must_refill_groups(self.options):
@@ -169,7 +175,7 @@ class SparseSelector:
         where = conjoin(self.scope.where, Comparison((grouping.key,), "in", values))
 
         def enough(_: WeightedQuery, candidates: Candidates) -> bool:
-            members = self._members(grouping, candidates)
+            members = self._members(grouping, query, candidates)
             return all(len(members.get(key_of(grouping, unit[0]), ())) >= grouping.size for unit in wanting)
 
         limit = min(2 * grouping.size * len(wanting), MAX_K)
@@ -179,20 +185,22 @@ class SparseSelector:
             (found,) = self.searcher.candidates([query], limit, enough, self.scope, self.options)
         if not found.is_all and not enough(query, found):
             self.selector.warn()
-        members = self._members(grouping, found)
+        members = self._members(grouping, query, found)
         return [members.get(key_of(grouping, unit[0]), unit) if unit in wanting else unit for unit in units]
 
-    def _members(self, grouping: Grouping, candidates: Candidates) -> dict[object, list[Hit]]:
+    def _members(self, grouping: Grouping, query: WeightedQuery, candidates: Candidates) -> dict[object, list[Hit]]:
         """Group candidates: key -> the best hits of the group."""
-        ranking = by_final_score(self.options, self._to_ranking(candidates))
+        ranking = by_final_score(self.options, self._to_ranking(query, candidates))
         return {key_of(grouping, unit[0]): unit for unit in group(ranking.hits, grouping)}
 
-    def _to_ranking(self, candidates: Candidates) -> Ranking[Hit]:
+    def _to_ranking(self, query: WeightedQuery, candidates: Candidates) -> Ranking[Hit]:
         if self.options.get("diversity") is not None:
             vectors = {match.row.key: match.row.vector for match in candidates.matches}
             self.selector.known.update(vectors)
-        left = [hit for hit in candidates.hits if hit.key != self.selector.but]
-        return Ranking(left, candidates.below, candidates.is_all)
+        judge = self.judges.of(query, candidates.matches)
+        left = [hit for hit in candidates.hits(judge) if hit.key != self.selector.but]
+        ranking = Ranking(left, candidates.below, candidates.is_all)
+        return confident(self.options.get("min_confidence"), ranking)
 
 
 def first_limit(options: SearchOptions, k: int, *, is_one_left_out: bool) -> int:

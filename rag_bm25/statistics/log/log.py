@@ -6,11 +6,12 @@ import time
 from collections import defaultdict
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from rag_bm25.errors import FormatError, StoreError
 from rag_bm25.events import Events
 from rag_bm25.statistics.damage import damage_message
+from rag_bm25.statistics.log.answers import AnswersRow
 from rag_bm25.statistics.log.batches import BatchClock, time_of
 from rag_bm25.statistics.log.keys import LogKey, keys_of, parse_sound_keys
 from rag_bm25.statistics.log.life_signs import LifeSigns, is_of_the_future, last_time
@@ -25,7 +26,7 @@ from rag_bm25.store.rows import LogRow
 from rag_bm25.vectors.sparse import EMPTY
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from rag_bm25.statistics.corpus import Contribution
     from rag_bm25.statistics.log.stored_statistics import StoredStatistics
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from rag_bm25.vectors.known_terms import KnownTerms
     from rag_bm25.vectors.sparse import SparseVector
     from rag_bm25.vectors.terms import Vocabulary
+    from rag_bm25.weighting.confidence import AnswerModel
 
 COMPACT_ABOVE = 64
 """Number of deltas, or of entries of few terms, above which a writer compacts a short log."""
@@ -50,6 +52,9 @@ def max_waiting(num_folded: int) -> int:
     return min(max(COMPACT_ABOVE, num_folded // DELTAS_PER_FOLD), MAX_WAITING * COMPACT_ABOVE)
 
 
+T = TypeVar("T")
+
+
 class StatisticsLog:
     """The log of one index, and the statistics that it sums up to."""
 
@@ -60,8 +65,9 @@ class StatisticsLog:
         self._terms = LogTerms(self._table)
         self._clock = BatchClock()
         self._incomplete: set[tuple[str, str]] = set()  # entries of which a row was missing, by kind and name
-        self._k1_table = ""  # name of the newest one that was read
+        self._newest: dict[str, str] = {}  # names of the entries of which only the newest counts, by kind
         self._term_k1: SparseVector = EMPTY
+        self._answers: AnswerModel | None = None
         self.open_batches = OpenBatches()  # as of the last refresh
         self._writers = LifeSigns()
         self._compactions = LifeSigns()
@@ -90,8 +96,10 @@ class StatisticsLog:
 
     def _publish(self) -> None:
         """Show readers what was read or written, all at once."""
+        terms = self._terms
+        problems = tuple(self.problems)
         view = StatisticsView(
-            self.statistics, self._terms.displaced, self._term_k1, tuple(self.problems), self._terms.vocabulary
+            self.statistics, terms.displaced, self._term_k1, self._answers, problems, terms.vocabulary
         )
         if not view.is_same(self.view):
             self.view = view
@@ -106,7 +114,8 @@ class StatisticsLog:
                 if is_read:
                     self._terms.begin_epoch(self._sums.head.epoch)
                     self._terms.read(listing)
-                    self._read_term_k1(listing)
+                    self._term_k1 = self._read_newest(listing, "k1", TermK1Row.decode, self._term_k1)
+                    self._answers = self._read_newest(listing, "answers", AnswersRow.decode, self._answers)
             except RowsMovedError:
                 continue
             if is_read and self._num_lost_terms <= num_lost:
@@ -133,12 +142,14 @@ class StatisticsLog:
         self._incomplete = (self._incomplete - listing.names()) | listing.incomplete()
         self._clock.observe(max((LogKey.parse(key).batch for key in listing.keys), default=""))
 
-    def _read_term_k1(self, listing: Listing) -> None:
-        tables = listing.entries("k1")
-        newest = max(tables, default="")
-        if newest > self._k1_table:
-            self._term_k1 = self._table.decode(TermK1Row.decode, self._table.read(tables[newest], packed=True))
-            self._k1_table = newest
+    def _read_newest(self, listing: Listing, kind: str, decode: Callable[[Sequence[LogRow]], T], known: T) -> T:
+        """Read the newest entry of a kind, unless it is known."""
+        entries = listing.entries(kind)
+        newest = max(entries, default="")
+        if newest > self._newest.get(kind, ""):
+            known = self._table.decode(decode, self._table.read(entries[newest], packed=True))
+            self._newest[kind] = newest
+        return known
 
     def vocabulary(self) -> Vocabulary:
         """Return every term ever seen; the first call reads them all, and later refreshes keep it up to date."""
@@ -274,13 +285,25 @@ class StatisticsLog:
 
     def write_term_k1(self, term_k1: SparseVector) -> None:
         """Replace the stored table of the k1 of each term."""
-        old = list(self._table.list_all("k1").keys)
+        self._term_k1 = TermK1Row.decode(self._replace("k1", lambda name: TermK1Row.encode(name, term_k1)))
+        self._publish()
+
+    def write_answers(self, model: AnswerModel) -> None:
+        """Replace the stored model of the confidence of hits."""
+        self._replace("answers", lambda name: AnswersRow.encode(name, model))
+        self._answers = model
+        self._publish()
+
+    def _replace(self, kind: str, encode: Callable[[str], list[LogRow]]) -> list[LogRow]:
+        """Store an entry of a kind in place of the earlier ones."""
+        old = list(self._table.list_all(kind).keys)
         self._clock.observe(max((key.batch for key in parse_sound_keys(old)), default=""))
-        rows = TermK1Row.encode(self.new_batch(), term_k1)
+        name = self.new_batch()
+        rows = encode(name)
         self._table.insert(rows)
         self._table.delete(old)
-        self._k1_table, self._term_k1 = LogKey.parse(rows[0].key).name, TermK1Row.decode(rows)
-        self._publish()
+        self._newest[kind] = name
+        return rows
 
     # Compacting
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rag_bm25.errors import FormatError
+from rag_bm25.statistics.log.answers import AnswersRow
 from rag_bm25.statistics.log.batches import BatchClock
 from rag_bm25.statistics.log.head import NEVER_A_BASE, Head, HeadRow
 from rag_bm25.statistics.log.keys import SETTINGS, complete_entries, keys_of, kind_of, parse_sound_keys
@@ -18,11 +19,15 @@ from rag_bm25.statistics.log.writes import IntentRow
 from rag_bm25.vectors.terms import Vocabulary
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from rag_bm25.statistics.corpus import Contribution
     from rag_bm25.statistics.log.writes import Intent
     from rag_bm25.store.protocol import LogStore
+
+
+REPLACED: dict[str, Callable[[Any], object]] = {"k1": TermK1Row.decode, "answers": AnswersRow.decode}
+"""Decoders of the kinds of which only the newest entry counts."""
 
 
 def salvage(store: LogStore) -> tuple[list[Intent], Vocabulary, int]:
@@ -56,13 +61,13 @@ def overwrite(
 ) -> None:
     """Replace the statistics in a log, given those of each namespace; logs that were read before are stale then.
 
-    The settings stay, and a sound table of k1. All later batches are greater than `later_than`, for rows that came from
-    elsewhere. `nameless` terms in use are in no text, so that the vocabulary lacks them.
+    The settings stay, and a sound table of k1 or model of answers. All later batches are greater than `later_than`, for
+    rows that came from elsewhere. `nameless` terms in use are in no text, so that the vocabulary lacks them.
     """
     # Until the new head is stored, the old rows count, and afterwards its run alone does: a crash in between loses
     # nothing, and another call does the rest.
     table, clock = LogTable(store), BatchClock()
-    kept = SETTINGS | {"k1"} if _has_sound_term_k1(table) else SETTINGS
+    kept = SETTINGS | {kind for kind, decode in REPLACED.items() if _is_sound(table, kind, decode)}
     old = [key for key in store.log_keys() if kind_of(key) not in kept]
     sound = parse_sound_keys(old)
     counted = tuple(sorted({key.name for key in sound if key.kind in {"delta", "intent"}}))
@@ -85,11 +90,11 @@ def overwrite(
     table.delete(old)
 
 
-def _has_sound_term_k1(table: LogTable) -> bool:
-    """Return whether the table of the k1 of each term can be read; without one, every term has the config's."""
-    keys = keys_of(table.store.log_keys(), "k1")
+def _is_sound(table: LogTable, kind: str, decode: Callable[[Any], object]) -> bool:
+    """Return whether all entries of a kind can be read; without one, the config's k1 holds, or no model."""
+    keys = keys_of(table.store.log_keys(), kind)
     with suppress(FormatError):
-        for rows in complete_entries(keys, "k1").values():
-            table.decode(TermK1Row.decode, table.read(rows, packed=True))
+        for rows in complete_entries(keys, kind).values():
+            table.decode(decode, table.read(rows, packed=True))
         return True
     return False

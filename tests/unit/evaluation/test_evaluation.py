@@ -10,10 +10,19 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from support.answers import make_set
 from support.memory_store import MemoryStore
 
 from rag_bm25 import BM25Index, FieldWeight, IndexConfig, InputError, MissingExtraError, ParameterError, Progress
-from rag_bm25.evaluation import BeirDataset, evaluate, evaluate_each, load_beir, measure, measure_queries
+from rag_bm25.evaluation import (
+    BeirDataset,
+    calibrate_answers,
+    evaluate,
+    evaluate_each,
+    load_beir,
+    measure,
+    measure_queries,
+)
 from rag_bm25.evaluation.running import add_corpus, mean_length, search_queries, write_run
 
 if TYPE_CHECKING:
@@ -475,3 +484,19 @@ def test_a_run_cannot_hold_what_utf_8_cannot(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="names in a TREC run must be encodable as UTF-8, got"):
         write_run(tmp_path / "bm25.run", {"q": {"a": 1.0, "\ud800": 0.5}}, "bm25")
     assert list(tmp_path.iterdir()) == []
+
+
+# The confidence that a hit answers
+
+
+@pytest.mark.parametrize("name", ["{}", "{}#0"])
+def test_answers_are_calibrated_by_judgements_of_chunks_or_of_their_documents(name: str) -> None:
+    chunks, judged = make_set()
+    index = BM25Index.from_store(MemoryStore(), config=IndexConfig(4, analyzer=str.split))
+    index.add(list(chunks.values()), ids=[f"{id_}#0" for id_ in chunks])
+    queries = {f"q{at}": text for at, text in enumerate(judged)}
+    qrels = {query: {name.format(id_): 1 for id_ in judged[text]} | {"other": 0} for query, text in queries.items()}
+    found = calibrate_answers(index, BeirDataset({}, queries, qrels))
+    expected = index.calibrate_answers(list(judged), lambda query, hit: hit.id[:-2] in judged[str(query)])
+    assert found.to_dict() == expected.to_dict()
+    assert found.answered > 0.5

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from support.answers import give_model
 from support.faulty_store import FaultyStore
 from support.memory_store import MemoryStore
 
@@ -111,6 +112,16 @@ def test_running_again_catches_up_and_writes_nothing_else(config: IndexConfig, o
         "2": "apple apple grape",
     }
     assert target.verify().ok
+
+
+def test_the_model_of_answers_goes_along_where_no_parameter_differs(config: IndexConfig, other: IndexConfig) -> None:
+    source = fill(MemoryStore(), config)
+    model = give_model(source)
+    same, changed = BM25Index.from_store(Named(), config=config), BM25Index.from_store(Named(), config=other)
+    lucene = BM25Index.from_store(Named(), config=replace(config, idf="lucene"))
+    for target in (same, changed, lucene):
+        reindex(source, target)
+    assert [index._live.view.answers for index in (same, changed, lucene)] == [model, None, None]
 
 
 def test_index_is_not_its_own_source(config: IndexConfig) -> None:

@@ -44,7 +44,15 @@ def assert_refused(answer: Any, status: int, code: str, *parts: str) -> None:
 def test_search_answers_as_the_index_does_by_get_and_by_post(asker: Any, index: BM25Index) -> None:
     hits = index.search("notice period", 2)
     expected = [
-        {"id": hit.id, "score": hit.score, "text": hit.text, "metadata": hit.metadata, "namespace": ""} for hit in hits
+        {
+            "id": hit.id,
+            "score": hit.score,
+            "text": hit.text,
+            "metadata": hit.metadata,
+            "namespace": "",
+            "score_share": hit.score_share,
+        }
+        for hit in hits
     ]
     assert len(expected) == 2
     for answer in (

@@ -52,6 +52,7 @@ TAKEN = [
     ("statistics", "all", ["all"], "all"),
     ("statistics", {"kind": "law"}, ["kind=law"], {"kind": "law"}),
     ("min_score", 1.5, ["1.5"], 1.5),
+    ("min_confidence", 0.8, ["0.8"], 0.8),
     (
         "boosts",
         [{"type": "decay", "key": "at", "scale": 5.0, "origin": "2026-01-31", "offset": 2.0, "floor": 0.1}],

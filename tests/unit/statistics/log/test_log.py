@@ -6,13 +6,17 @@ from typing import TYPE_CHECKING
 import pytest
 from support.log_writing import asked_of, counted, intent, kinds, read_anew, rows, shown, taken, write
 
-from rag_bm25.errors import StoreError
-from rag_bm25.statistics.log.keys import LogKey
+from rag_bm25 import QueryWeighting
+from rag_bm25.errors import FormatError, StoreError
+from rag_bm25.statistics.log.keys import LogKey, keys_of
 from rag_bm25.statistics.log.log import StatisticsLog
+from rag_bm25.statistics.log.repair import overwrite
 from rag_bm25.statistics.log.term_k1 import TermK1Row
 from rag_bm25.statistics.log.writes import Change, Delta, DeltaRow, Intent
+from rag_bm25.store.rows import LogRow
 from rag_bm25.vectors.sparse import SparseVector
-from rag_bm25.vectors.terms import term_id
+from rag_bm25.vectors.terms import Vocabulary, term_id
+from rag_bm25.weighting.confidence import AnswerModel, Signals
 
 if TYPE_CHECKING:
     from support.memory_store import MemoryStore
@@ -268,6 +272,23 @@ def test_newer_table_of_k1_counts_where_the_clock_steps_back(
     StatisticsLog(store).write_term_k1(SparseVector.from_dict({7: 2.5}))
     reader.refresh()
     assert reader.view.term_k1.to_dict() == {7: 2.5}
+
+
+# The model of the confidence of hits
+
+
+def test_repair_keeps_a_sound_model_and_drops_a_damaged_one(store: MemoryStore) -> None:
+    model = AnswerModel(-1.5, Signals(1.0, 2.0, 3.0, 0.1), QueryWeighting(idf="lucene", k3=None))
+    log = read_anew(store)
+    log.write_answers(model)
+    overwrite(store, {}, Vocabulary())
+    assert read_anew(store).view.answers == log.view.answers == model
+    (key,) = keys_of(store.log_keys(), "answers")
+    store.collections.log[key] = LogRow(key, "answers", {"weights": []})
+    with pytest.raises(FormatError, match="Run repair"):
+        read_anew(store)
+    overwrite(store, {}, Vocabulary())
+    assert read_anew(store).view.answers is None
 
 
 # A delta that was stored in part

@@ -65,6 +65,7 @@ def read(*rows: LogRow) -> None:
 
 INTENT = {"writer": "w", "time": 1.0, "namespace": "", "chunks": 0, "length": 0}
 DELTA = {"namespace": "", "number": 1, "terms": 0, "chunks": 1, "length": 2}
+ANSWERS = dict.fromkeys(("intercept", "share", "margin", "coverage", "specificity"), 0.5) | {"weighting": {}}
 HEAD = {"base": "", "runs": [], "covers": [], "num_deltas": 0, "missing": 0, "nameless": 0, "num_terms": 0, "epoch": ""}
 
 
@@ -118,6 +119,11 @@ HEAD = {"base": "", "runs": [], "covers": [], "num_deltas": 0, "missing": 0, "na
         row("k1", {}, counts((3, 1), (0, 1))),
         row("k1", {}, counts((3, -1))),
         row("k1", {}, raw(b"seven..")),
+        row("answers", {}),
+        row("answers", {**ANSWERS, "share": None}),
+        row("answers", {**ANSWERS, "margin": float("nan")}),
+        row("answers", {**ANSWERS, "other": 1.0}),
+        row("answers", {**ANSWERS, "weighting": {"idf": "none"}}),
     ],
     ids=lambda row: f"{row.key.split(':')[0]}-{json.dumps(row.meta)[:40]}-{row.packed[:8]}",
 )

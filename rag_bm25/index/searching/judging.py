@@ -1,0 +1,81 @@
+"""Judge the scores of a query: their share of the maximum score, and the confidence that the chunk answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rag_bm25.index.searching.rows import to_hit
+from rag_bm25.weighting.confidence import NUM_RANKED, Signals, specificity_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from rag_bm25.documents.chunks import Hit
+    from rag_bm25.index.searching.weigher import WeightedQuery
+    from rag_bm25.store.rows import Match
+    from rag_bm25.vectors.sparse import SparseVector
+    from rag_bm25.weighting.confidence import AnswerModel
+
+
+@dataclass(frozen=True, eq=False)
+class Judge:
+    """Judge the matches of one query."""
+
+    query: SparseVector
+    max_score: float
+    model: AnswerModel | None = None
+    rivals: float = 0.0  # mean of the second to the tenth score
+    specificity: float = 0.0
+
+    def to_hits(self, matches: Sequence[Match]) -> list[Hit]:
+        """Return matches, best first, as users see them; with a model, they need their vectors."""
+        is_bounded = self.max_score < np.inf
+        shares = [min(1.0, match.score / self.max_score) if is_bounded else None for match in matches]
+        return list(map(to_hit, matches, shares, self._confidences(matches)))
+
+    def _confidences(self, matches: Sequence[Match]) -> Sequence[float | None]:
+        """Return the confidence of each match by its own signals, but no more than that of the match before it."""
+        if self.model is None or not matches:
+            return [None] * len(matches)
+        confidences = self.model.confidences([self.signals(match) for match in matches])
+        return np.minimum.accumulate(confidences).tolist()  # type: ignore[no-any-return]
+
+    def signals(self, match: Match) -> Signals:
+        """Return the signals of a match."""
+        held = np.isin(self.query.ids, match.row.vector.ids, assume_unique=True)
+        coverage = float(self.query.values[held].sum(dtype=float) / self.query.values.sum(dtype=float))
+        share, rivals = match.score / self.max_score, self.rivals / self.max_score
+        return Signals.of(share, rivals, coverage, self.specificity)
+
+
+@dataclass(frozen=True, eq=False)
+class Judges:
+    """Make the judges of the queries of one search."""
+
+    max_score: Callable[[WeightedQuery], float]
+    num_chunks: int = 0  # that the queries were weighed with
+    model: AnswerModel | None = None
+    known: dict[WeightedQuery, Judge] = field(default_factory=dict)
+
+    @property
+    def num_needed(self) -> int:
+        """Number of matches that a judgement depends on, if there are so many."""
+        return 0 if self.model is None else NUM_RANKED
+
+    def of(self, query: WeightedQuery, matches: Sequence[Match]) -> Judge:
+        """Return the judge of a query, who knows its best matches from the first call."""
+        if query not in self.known:
+            is_judged = self.model is not None and matches
+            plain = Judge(query.vector, self.max_score(query))
+            self.known[query] = self.by(query, matches) if is_judged else plain
+        return self.known[query]
+
+    def by(self, query: WeightedQuery, matches: Sequence[Match]) -> Judge:
+        """Return the judge of a query by some matches."""
+        terms, has_weight = query.terms, query.terms.weights > 0
+        specificity = specificity_of(terms.weights[has_weight], terms.df[has_weight], self.num_chunks)
+        rivals = sum(match.score for match in matches[1:NUM_RANKED]) / (NUM_RANKED - 1)
+        return Judge(query.vector, self.max_score(query), self.model, rivals, specificity)
