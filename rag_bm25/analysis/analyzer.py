@@ -14,7 +14,15 @@ from rag_bm25.analysis.characters import characters_of, locate_characters
 from rag_bm25.analysis.config import AnalyzerConfig
 from rag_bm25.analysis.normalization import Origins, join_lines, keeps_places, normalize, plain_form
 from rag_bm25.analysis.phrases import PhraseText, PhraseWords
-from rag_bm25.analysis.runs import find_runs, holds_segmented, is_all_segmented, is_segmented, is_syllabic, locate_runs
+from rag_bm25.analysis.runs import (
+    find_runs,
+    has_commas,
+    holds_segmented,
+    is_all_segmented,
+    is_segmented,
+    is_syllabic,
+    locate_runs,
+)
 from rag_bm25.analysis.segmentation import Cutters, SegmenterName, place_words
 from rag_bm25.analysis.stop_structures import places_in_words, skip_stop_structures
 from rag_bm25.analysis.text import Token, shift
@@ -211,7 +219,7 @@ class Analyzer:
         form = self._normal_form(query)
         if not _DIGIT.search(form):  # as in most queries
             return []
-        names = (run for run in self._runs(form) if not ("," in run or is_syllabic(run)))  # 404,500 is a list
+        names = (run for run in self._runs(form) if not (has_commas(run) or is_syllabic(run)))  # 404,500 is a list
         of_names = map(self._in_queries.terms.__getitem__, names)
         return [terms for terms in of_names if len(terms) > 1 and any(map(str.isdecimal, terms[0]))]
 

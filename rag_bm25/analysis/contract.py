@@ -36,6 +36,7 @@ PROBES = (
     "organization", "paste", "university", "vying",
     "2.4GHz, Python3.11 and milvus-2.5.1",
     "हिन्दी, العَرَبِيَّة, שָׁלוֹם", "ภาษาไทย ខ្មែរ မြန်မာ", "⻛险，劳动合\n同", "Łódź İzmir",
+    "iPhone15Pro 12V5A H2O，截至8月15，130人",
 )
 # fmt: on
 """Texts whose tokens distinguish analyzers. They are stored by their text: add new ones, but never change one."""

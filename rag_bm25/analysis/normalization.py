@@ -10,7 +10,7 @@ from importlib.resources import files
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from rag_bm25.analysis.runs import points_in
+from rag_bm25.analysis.runs import WIDE_COMMA, points_in
 from rag_bm25.scripts import IDEOGRAPHS, KANA, MARKS
 
 if TYPE_CHECKING:
@@ -40,7 +40,6 @@ _CIRCLED = "\u2460-\u2473\u24ea-\u24ff\u2776-\u2793\u3251-\u325f\u32b1-\u32bf"
 _SMALL = "\u00b2\u00b3\u00b9\u00bc-\u00be\u2070\u2074-\u2079\u2080-\u2089\u2150-\u215e\u2189"
 _APART = re.compile(rf"[{_CIRCLED}{_SMALL}](?:(?<=[{_CIRCLED}])|(?<=\d.)[{_SMALL}]*)")
 _ELLIPSIS = "\u2026"  # the only one that becomes several
-_COMMA_IN_NUMBER = re.compile("\uff0c(?<=[0-9]\uff0c)(?=[0-9])")
 MANY_PARTS = 30  # to be normalised: all at once takes less time
 _SEGMENTED = range(0x4E00, 0xA000)
 
@@ -77,16 +76,19 @@ def plain_form(text: str, *, simplify: bool = True) -> str:
         start = max(at, part.start() - 1)  # with the character that it may join
         pieces += text[at:start], normalize(text[start : part.end()], simplify=simplify)
         at = part.end()
-    form = "".join([*pieces, text[at:]]).replace(_ELLIPSIS, "...")
-    return _COMMA_IN_NUMBER.sub(",", form)
+    return "".join([*pieces, text[at:]]).replace(_ELLIPSIS, "...")
 
 
 def normalize(text: str, *, simplify: bool = True) -> str:
-    """Convert a text to NFKC without invisible characters, with one apostrophe and one hyphen; letter case stays."""
+    """Convert a text to NFKC without invisible characters, with one apostrophe and one hyphen.
+
+    Letter case stays, and so do full-width commas, which seldom separate thousands.
+    """
     if text.isascii():
         return text
     apart = _APART.sub(r" \g<0> ", text)
-    replaced = unicodedata.normalize("NFKC", apart).translate(_replacements(simplify))
+    clauses = [unicodedata.normalize("NFKC", clause) for clause in apart.split(WIDE_COMMA)]
+    replaced = WIDE_COMMA.join(clauses).translate(_replacements(simplify))
     return unicodedata.normalize("NFC", replaced)  # an invisible character may have stood before an accent
 
 
@@ -155,9 +157,9 @@ def _replacements(simplify: bool) -> Mapping[int, str | None]:
 
 @cache
 def _not_plain(simplify: bool) -> re.Pattern[str]:
-    """Return the pattern of characters that need normalising; a full-width comma does within a number."""
+    """Return the pattern of characters that need normalising."""
     kept = "".join(map(chr, _kept_ideographs(simplify)))
-    return re.compile(f"[^{_PLAIN}{kept}]+|{_COMMA_IN_NUMBER.pattern}")
+    return re.compile(f"[^{_PLAIN}{kept}]+")
 
 
 def _kept_ideographs(simplify: bool) -> list[int]:

@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from rag_bm25.analysis.runs import is_segmented, locate_runs
 from rag_bm25.analysis.text import Token
-from rag_bm25.vectors.terms import BIGRAM_MARK
+from rag_bm25.vectors.terms import BIGRAM_MARK, term_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from collections.abc import Set as AbstractSet
 
     from rag_bm25.analysis.text import TextAnalyzer
+
+MAX_PLACES = 10  # that show how a term is written
+
+
+def written_form(analyzer: TextAnalyzer, texts: Iterable[str], term: str) -> str:
+    """Return how most of the first places in some texts write a term, which is a stem; itself if it is in none."""
+    places = ((text, token) for text in texts for token in locate_terms(analyzer, {term}, text))
+    forms = (" ".join(text[start:end].split()) for text, (_, start, end) in islice(places, MAX_PLACES))
+    return next((form for form, _ in Counter(forms).most_common(1)), term_text(term))
 
 
 def locate_terms(analyzer: TextAnalyzer, terms: AbstractSet[str], text: str) -> list[Token]:

@@ -18,21 +18,29 @@ if TYPE_CHECKING:
 IDEOGRAPH_BITS = 18  # every ideograph is below 0x40000
 _IDEOGRAPH, _END = 1, 2
 
+WIDE_COMMA = "\uff0c"
+"""May separate thousands, but mostly clauses."""
 LETTER = rf"[^\W_{''.join(script.chars for script in SCRIPTS)}]"
 """Pattern of one letter or digit of all scripts that put spaces between words, and of some that do not."""
 
 
-def _compound(word: str) -> str:
-    """Return the pattern of a number with thousands separators, C++, C#, F#, or words joined by single signs."""
+def _number(comma: str) -> str:
+    """Return the pattern of a number with thousands separators, all of which are the same."""
     # The look-behind stands after the first digit, so that it is only tried at digits.
-    number = r"\d(?<!\d,\d)\d{0,2}(?:,\d{3})+(?:\.\d+)?(?!,?\d)"
+    return rf"\d(?<!\d{comma}\d)\d{{0,2}}(?:{comma}\d{{3}})+(?:\.\d+)?(?![,{comma}]?\d)"
+
+
+def _compound(word: str, commas: str) -> str:
+    """Return the pattern of a number with thousands separators, C++, C#, F#, or words joined by single signs."""
+    numbers = "|".join(map(_number, commas))
     # An apostrophe after one letter, or two of a code's prefix, parts: f'text', l'accord; but not I'll and O'Brien.
     parted = r"(?:(?<=(?<![\w'])[A-NP-Za-np-z]')|(?<=(?<![\w'])(?:rb|br|fr|qu)'))(?!(?:ll|re|ve)\b)\w\w"
-    return rf"{number}|[Cc]\+\+|[CcFf]#|{word}(?:(?:[.\-]|'(?!{parted})|_+){word})*"
+    return rf"{numbers}|[Cc]\+\+|[CcFf]#|{word}(?:(?:[.\-]|'(?!{parted})|_+){word})*"
 
 
-_ASCII_RUNS = re.compile(_compound("[A-Za-z0-9]+"))
-_RUNS = re.compile("|".join([*(script.run for script in SCRIPTS), _compound(rf"{LETTER}+(?:[{MARKS}]+{LETTER}*)*")]))
+_WORD = rf"{LETTER}+(?:[{MARKS}]+{LETTER}*)*"
+_ASCII_RUNS = re.compile(_compound("[A-Za-z0-9]+", ","))
+_RUNS = re.compile("|".join([*(script.run for script in SCRIPTS), _compound(_WORD, f",{WIDE_COMMA}")]))
 _ASCII_RUNS_AND_SIGNS = re.compile(_ASCII_RUNS.pattern + r"|\S")
 _RUNS_AND_SIGNS = re.compile(_RUNS.pattern + r"|\S")
 _SYLLABLES = re.compile(f".[{MARKS}]*")
@@ -140,6 +148,11 @@ def points_in(ranges: str) -> list[int]:
         else:
             points.append(ord(char))
     return points
+
+
+def has_commas(run: str) -> bool:
+    """Return whether a result of `find_runs` is a number with thousands separators, or a list of numbers."""
+    return "," in run or WIDE_COMMA in run
 
 
 def is_sign(run: str) -> bool:

@@ -8,7 +8,14 @@ from itertools import pairwise
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar
 
-from rag_bm25.analysis.runs import is_segmented, is_sign, is_spelt, is_syllabic, locate_syllables
+from rag_bm25.analysis.runs import (
+    WIDE_COMMA,
+    is_segmented,
+    is_sign,
+    is_spelt,
+    is_syllabic,
+    locate_syllables,
+)
 from rag_bm25.analysis.text import Token
 from rag_bm25.checks import as_str, parameter_error, require_extra
 from rag_bm25.scripts import MARKS
@@ -27,8 +34,9 @@ ENGLISH = "english"
 MEMO_SIZE = 200_000  # runs, in about 50 MB
 
 _POSSESSIVE = re.compile(r"'[sS](?![^\W_])")
-_LIST = re.compile(r"\d{3}(?:,\d{3})+")
-_GROUP = re.compile(r"\d{3}")
+_LIST = re.compile(rf"\d{{3}}(?:,\d{{3}})+|\d+(?:{WIDE_COMMA}\d+)+(?:\.\d+)?")
+_MEMBER = re.compile(r"[\d.]+")
+_COMMAS = re.compile(f"[,{WIDE_COMMA}]")
 _DOTTED_NUMBER = re.compile(r"[vV]?(\d+(?:\.\d+)+)")
 _PART = re.compile(r"[^.\-_]+")
 _PART_OR_NUMBER = re.compile(  # Python3.11, v2.5 and 2.4GHz are no parts between dots
@@ -37,6 +45,9 @@ _PART_OR_NUMBER = re.compile(  # Python3.11, v2.5 and 2.4GHz are no parts betwee
 _ACRONYM = re.compile(r"[^\W\d_](?:\.[^\W\d_])+")
 _LETTERS_AND_DIGITS = re.compile(  # Python3.11 is also Python3
     r"(?=([^\W\d_]+\d+)\.)?([^\W\d_]{2,})([\d.]+)|([\d.]+)([^\W\d_]{2,4}|[^\W\d_]{1,2}[23])|([\d.]+)[^\W\d_]"
+)
+_NAME_OF_TWO = re.compile(  # iPhone15 Pro, S24 Ultra, 12V 5A: hashes have more borders
+    r"([^\W\d_]+\d+)([^\W\d_]{2,})|(\d+[^\W\d_]{1,4})(\d+[^\W\d_]{1,4})"
 )
 _STROKES = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ħ": "h", "ŧ": "t", "ı": "i", "æ": "ae", "œ": "oe"})
 _ACCENTS = re.compile(f"(?<=[a-z])[{MARKS}]+")
@@ -92,8 +103,11 @@ def words_of(run: str, rules: WordRules = WordRules()) -> list[Token]:  # noqa: 
 
 
 def _members_of_list(run: str) -> list[Token]:
-    """Return the numbers of what may be a list, as ``404,500,502``: numbers seldom begin with three digits."""
-    return [Token(group[0], *group.span()) for group in _GROUP.finditer(run)] if _LIST.fullmatch(run) else []
+    """Return the numbers of what may be a list, as ``404,500,502``: numbers seldom begin with three digits.
+
+    A full-width comma may separate thousands, but mostly clauses: 截至8月15，130人受灾.
+    """
+    return [Token(number[0], *number.span()) for number in _MEMBER.finditer(run)] if _LIST.fullmatch(run) else []
 
 
 def is_simple(run: str) -> bool:
@@ -127,6 +141,8 @@ def spelt_words(run: str, rules: WordRules = WordRules()) -> list[Token]:  # noq
         return [Token(syllable[0], *syllable.span()) for syllable in locate_syllables(run)]
     if run[-1] in "+#":
         return [Token(run, 0, len(run))]
+    if WIDE_COMMA in run:
+        return _members_of_list(run)
     compound, places = _without_signs(run)
     whole = [_cut(compound, 0, len(compound))] if _number(compound) else _spelt_compound(compound, rules)
     return _in_run([_without_v(word) for word in whole], places)
@@ -149,14 +165,14 @@ def _without_signs(run: str) -> tuple[str, Sequence[int]]:
     """Return a run without apostrophes and commas, and the place of each of its characters in the run."""
     # As STRASSE and straße: letters are counted.
     letters = run.casefold() if len(run.casefold()) != len(run) else run
-    compound = without_apostrophes(letters).replace(",", "")
+    compound = _COMMAS.sub("", without_apostrophes(letters))
     if compound == run:
         return run, range(len(run))
     places = [at for at, char in enumerate(run) for _ in (char if letters is run else char.casefold())]
     for possessive in reversed(list(_POSSESSIVE.finditer(letters))):
         letters = letters[: possessive.start()] + letters[possessive.end() :]
         del places[possessive.start() : possessive.end()]
-    return compound, [at for char, at in zip(letters, places, strict=True) if char not in "',"]
+    return compound, [at for char, at in zip(letters, places, strict=True) if char not in f"',{WIDE_COMMA}"]
 
 
 def _in_run(words: list[Token], places: Sequence[int]) -> list[Token]:
@@ -235,10 +251,8 @@ def _part_words(part: Token, split_camel_case: bool) -> list[Token]:
         return _versions(_without_v(part))
     if is_spelt(part.text) and not split_camel_case:
         return [part]
-    halves = _LETTERS_AND_DIGITS.fullmatch(part.text)
-    words = (
-        [part, *(_within(part, *halves.span(group)) for group in range(1, 7) if halves[group])] if halves else [part]
-    )
+    words = [part, *_groups(_LETTERS_AND_DIGITS, part)]
+    words += [word for name in _groups(_NAME_OF_TWO, part) for word in _part_words(name, split_camel_case=False)]
     if split_camel_case and len(humps := _humps(part)) > 1:
         of_humps = [word for hump in humps for word in _part_words(hump, split_camel_case=False)]
         known = {word.text for word in words}
@@ -248,6 +262,13 @@ def _part_words(part: Token, split_camel_case: bool) -> list[Token]:
 
 def _within(part: Token, start: int, end: int) -> Token:
     return Token(part.text[start:end], part.start + start, part.start + end)
+
+
+def _groups(pattern: re.Pattern[str], part: Token) -> list[Token]:
+    """Return the groups of a part that a pattern matches."""
+    match = pattern.fullmatch(part.text)
+    groups = range(1, pattern.groups + 1) if match else ()
+    return [_within(part, *match.span(group)) for group in groups if match and match[group]]
 
 
 def _humps(part: Token) -> list[Token]:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from statistics import fmean
 from typing import Annotated, Any
@@ -9,12 +10,14 @@ from typing import Annotated, Any
 import typer
 
 from rag_bm25 import evaluation
+from rag_bm25.analysis.places import written_form
+from rag_bm25.analysis.text import TextAnalyzer
 from rag_bm25.cli import options as opt
 from rag_bm25.cli.console import print_note, print_result, progress_bars
 from rag_bm25.cli.rendering import render_answers, render_calibration
 from rag_bm25.cli.settings import DEFAULT_CHUNK_SIZE, K1, B, IndexOptions, Settings, make_splitter, new_config
 from rag_bm25.cli.sources import SourceOptions
-from rag_bm25.documents.lengths import chunk_length
+from rag_bm25.documents.lengths import LengthUnit, chunk_length
 from rag_bm25.errors import InputError
 from rag_bm25.hits.options import SearchOptions
 from rag_bm25.index.config import IndexConfig
@@ -74,18 +77,20 @@ def _propose_for_files(
     texts = [piece.text for piece in pieces]
     if not texts:
         raise InputError(f"there is no text to measure in {', '.join(map(str, paths))}")
-    mean, dfs = _measure(texts, config)
-    warning = idf_warning(config.idf, frequent_names(dfs.items(), len(texts)))
+    analyzer = config.build_analyzer()
+    mean, dfs = _measure(texts, analyzer, config.length_unit)
+    names = frequent_names(dfs.items(), len(texts), partial(written_form, analyzer, texts))
+    warning = idf_warning(config.idf, names)
     return propose(mean, len(texts), length_unit=config.length_unit, k1=config.k1, b=config.b, ratio=ratio), warning
 
 
-def _measure(texts: list[str], config: IndexConfig) -> tuple[float, Counter[str]]:
+def _measure(texts: list[str], analyzer: TextAnalyzer, unit: LengthUnit) -> tuple[float, Counter[str]]:
     """Return the mean length of texts and the df of their terms; each text is analysed once."""
-    analyzer, dfs, lengths = config.build_analyzer(), Counter[str](), []
+    dfs, lengths = Counter[str](), []
     for text in texts:
         tokens = analyzer(text)
         dfs.update(set(tokens))
-        lengths.append(chunk_length(text, tokens, config.length_unit))
+        lengths.append(chunk_length(text, tokens, unit))
     return max(1.0, fmean(lengths)), dfs
 
 

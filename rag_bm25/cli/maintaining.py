@@ -27,7 +27,7 @@ def stats(place: opt.IndexAddress, namespace: opt.StatsNamespaces = None, as_jso
 
     s, k1' and b' show the effect of the chunk size: the exact BM25, with the measured mean length, that scores the
     same. There is a warning if s is below 0.8 or above 4, which has cost quality on judged sets, and
-    one if more than half of the chunks have a name, so that most queries will, and idf=lucene is better.
+    one if more than half of the chunks have what may be a name: if most queries do, too, idf=lucene is better.
     """
     with place.open_existing(read_only=True) as index:
         figures = index.stats(namespace=namespace or None)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, cast
 
 from rag_bm25.documents.checks import check_chunk
 from rag_bm25.errors import InputError, ParameterError
+from rag_bm25.evaluation.measures import MAX_GRADE
 from rag_bm25.ingestion.jsonl import read_json_lines
 from rag_bm25.ingestion.rows import join_title, row_id, row_parts
 from rag_bm25.weighting.fields import DEFAULT_FIELDS
@@ -37,7 +38,7 @@ class BeirDataset:
     queries : dict of str to str
         Query id -> text, of the judged queries.
     qrels : dict of str to dict of str to int
-        Query id -> document id -> grade.
+        Query id -> document id -> grade, at most 1,000. One below 0 counts as 0.
     titles : dict of str to str
         Document id -> title, of the documents that have one.
     skipped : list of str
@@ -189,8 +190,8 @@ def _read_qrels(file: Path) -> dict[str, dict[str, int]]:
             query, document, grade = _split_judgement(line)
             qrels.setdefault(query, {})[document] = _read_grade(grade)
         except ValueError:
-            msg = f"{file} line {number}: must be query id, document id and a whole number, separated by tabs, "
-            msg += f"or TREC's four columns, got {line!r}"
+            msg = f"{file} line {number}: must be query id, document id and a whole number up to {MAX_GRADE:,}, "
+            msg += f"separated by tabs, or TREC's four columns, got {line!r}"
             raise InputError(msg) from None
     return qrels
 
@@ -208,6 +209,6 @@ def _split_judgement(line: str) -> tuple[str, str, str]:
 def _read_grade(text: str) -> int:
     """Read a whole number, which may be written as 1.0."""
     grade = float(text)
-    if not grade.is_integer():
+    if not grade.is_integer() or grade > MAX_GRADE:
         raise ValueError(text)
     return int(grade)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from rag_bm25.checks import require_extra
-from rag_bm25.errors import ParameterError
+from rag_bm25.checks import is_iterable, parameter_error, require_extra
+from rag_bm25.errors import InputError, ParameterError, short_repr
 from rag_bm25.index.arguments import check_k
 
 if TYPE_CHECKING:
@@ -22,6 +22,8 @@ MEASURES: tuple[MeasureName, ...] = get_args(MeasureName)
 """All names."""
 DEPTH = 100  # hits of each query that they need
 TREC_DEPTH = 1_000
+MAX_GRADE = 1_000
+"""The evaluator has a counter for each grade, in memory that it does not check."""
 OF_LIBRARY = ("nDCG@10", "R@100", "RR@10")  # their names in ir-measures
 
 
@@ -109,7 +111,8 @@ def measure_queries(
     Parameters
     ----------
     qrels : mapping of str to mapping of str to int
-        Query id -> document id -> grade, for the queries that count.
+        Query id -> document id -> grade, for the queries that count. A grade below 0, as TREC gives to spam, is 0; the
+        highest is 1,000.
     run : mapping of str to iterable of str
         Query id -> document ids, best first; a mapping of document id to score will do.
     measures : collection of str
@@ -123,31 +126,62 @@ def measure_queries(
     Raises
     ------
     ParameterError
-        A measure is not known, or cannot be computed here.
+        A measure is not known, or cannot be computed here, or not of these grades.
+    InputError
+        A grade is not a whole number up to 1,000, or no query is judged.
 
     Examples
     --------
     >>> measure_queries({"q1": {"d1": 1}, "q2": {"d2": 1}}, {"q1": ["d3", "d1"]}).values["mrr@10"]
     array([0.5, 0. ])
     """
-    library = require_ir_measures()
-    parsed = map(_parse_measure, (*OF_LIBRARY, *measures))
-    names = dict(zip((*MEASURES, *measures), parsed, strict=True))
+    names = dict(zip((*MEASURES, *measures), _parse_measures(measures), strict=True))
     # The rank stands for the score: the evaluator orders equal scores in a way of its own. The place stands for the id
     # of a query: a program that computes some measures reads only numbers.
-    judged = {str(place): dict(grades) for place, grades in enumerate(qrels.values())}
+    judged = {str(place): grades for place, grades in enumerate(checked_grades(qrels))}
     ranked = {str(place): run.get(query, ()) for place, query in enumerate(qrels)}
     scored = {query: {document: float(-rank) for rank, document in enumerate(hits)} for query, hits in ranked.items()}
     values = {one: np.zeros(len(judged)) for one in names.values()}
-    for one in library.iter_calc(list(values), judged, scored):
+    for one in _calculate(list(values), judged, scored):
         values[one.measure][int(one.query_id)] = one.value
     return QueryMeasures(list(qrels), {name: values[one] for name, one in names.items()})
 
 
 def depth_of(measures: Collection[str]) -> int:
     """Return the number of hits that these measures and the usual ones need: 1,000, as in TREC, without a cutoff."""
-    parsed = map(_parse_measure, (*OF_LIBRARY, *measures))
-    return max(int(one.params.get("cutoff", TREC_DEPTH)) for one in parsed)
+    return max(int(one.params.get("cutoff", TREC_DEPTH)) for one in _parse_measures(measures))
+
+
+def checked_grades(qrels: Mapping[str, Mapping[str, int]]) -> list[dict[str, int]]:
+    """Return the grades of each query as the evaluator can count them."""
+    if not qrels:
+        raise InputError("no query is judged: nothing to measure")
+    return [{document: _check_grade(grade) for document, grade in grades.items()} for grades in qrels.values()]
+
+
+def _check_grade(grade: object) -> int:
+    """Return a grade, or 0 for a negative one, as TREC has it of spam."""
+    if not isinstance(grade, int) or grade > MAX_GRADE:
+        raise InputError(f"a grade must be a whole number up to {MAX_GRADE:,}, got {short_repr(grade)}")
+    return max(int(grade), 0)
+
+
+def _calculate(
+    measures: list[Any], judged: dict[str, dict[str, int]], scored: dict[str, dict[str, float]]
+) -> list[Any]:
+    """Return the values of measures; some know few grades: ERR up to 4."""
+    try:
+        return list(require_ir_measures().iter_calc(measures, judged, scored))
+    except Exception as error:  # noqa: BLE001  # whatever their providers raise
+        names = ", ".join(map(str, measures))
+        raise ParameterError(f"one of {names} cannot be computed of these grades: {error}") from None
+
+
+def _parse_measures(names: Collection[str]) -> list[Any]:
+    """Return the usual measures, and further ones."""
+    if isinstance(names, str) or not is_iterable(names):
+        raise parameter_error("measures", "a list of names of ir-measures", names)
+    return list(map(_parse_measure, (*OF_LIBRARY, *names)))
 
 
 def _parse_measure(name: str) -> Any:

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from rag_bm25.checks import check_callable, parameter_error
 from rag_bm25.documents.lengths import chunk_length
 from rag_bm25.errors import InputError
-from rag_bm25.evaluation.measures import DEPTH, Measures, QueryMeasures, depth_of, measure_queries
+from rag_bm25.evaluation.measures import DEPTH, Measures, QueryMeasures, checked_grades, depth_of, measure_queries
 from rag_bm25.events import report_progress
 from rag_bm25.index.index import BM25Index
 from rag_bm25.index.settings import shared_side, weighting_for
@@ -289,9 +290,15 @@ def evaluate_each(
     Raises
     ------
     ParameterError
-        The dataset does not have a field of a config, or a measure is not known.
+        The dataset does not have a field of a config, a measure is not known, or `search` cannot be called.
+    InputError
+        A grade is not a whole number up to 1,000, or no query is judged.
     """
     depth = depth_of(measures)
+    checked_grades(dataset.qrels)
+    check_callable("progress", progress)
+    if not callable(search):
+        raise parameter_error("search", "a callable, such as BM25Index.search_batch", search)
     groups: dict[IndexConfig, list[int]] = {}  # the places of the configs that share an index
     for place, config in enumerate(configs):
         groups.setdefault(shared_side(config), []).append(place)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, replace
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
@@ -1344,10 +1345,10 @@ class BM25Index:
         return compute_stats(self._store.name, self.config, statistics.of(names), statistics.filled, info)
 
     def frequent_names(self, *, namespace: Namespaces = None) -> list[str]:
-        """Return the terms as long as a name, two words or three ideographs, that more than half of the chunks have.
+        """Return what more than half of the chunks have and may be a name: two words, or a word of three ideographs.
 
-        Most queries will have them, and ``idf="lucene"`` is better there than ``epsilon``, which weighs them more than
-        rarer words. The first call reads all terms.
+        Where queries have it, too, ``idf="lucene"`` is better than ``epsilon``, which weighs it more than rarer words.
+        The first call reads all terms.
 
         Parameters
         ----------
@@ -1357,10 +1358,11 @@ class BM25Index:
         Returns
         -------
         list of str
-            The most frequent first; none of fewer than 100 chunks.
+            The most frequent first, as most chunks write it; none of fewer than 100 chunks.
         """
         names = check_namespaces(namespace)
-        return find_frequent_names(self._live.current(names).statistics.of(names), self._live.vocabulary)
+        counts, written = self._live.current(names).statistics.of(names), partial(self._searcher.written_form, names)
+        return find_frequent_names(counts, self._live.vocabulary, written)
 
     def verify(self, *, vectors: bool = True, progress: Callable[[Progress], None] | None = None) -> VerifyReport:
         """Count all stored vectors again and compare the statistics with the result, and each vector with its text.

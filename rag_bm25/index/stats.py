@@ -102,15 +102,17 @@ def compute_stats(
     )
 
 
-def find_frequent_names(statistics: CorpusCounts, vocabulary: Callable[[], Vocabulary]) -> list[str]:
+def find_frequent_names(
+    statistics: CorpusCounts, vocabulary: Callable[[], Vocabulary], written: Callable[[str], str]
+) -> list[str]:
     """Return the :func:`frequent_names` of some statistics; `vocabulary` reads the terms, if some may be names."""
     ids, df = statistics.more_frequent_than(statistics.num_chunks / 2)
     terms = map(vocabulary().term, ids.tolist()) if len(ids) else ()
     known = ((term, each) for term, each in zip(terms, df.tolist(), strict=True) if term is not None)
-    return frequent_names(known, statistics.num_chunks)
+    return frequent_names(known, statistics.num_chunks, written)
 
 
-def frequent_names(dfs: Iterable[tuple[str, int]], chunks: int) -> list[str]:
+def frequent_names(dfs: Iterable[tuple[str, int]], chunks: int, written: Callable[[str], str] = term_text) -> list[str]:
     r"""Return the terms of more than half of the chunks that are as long as a name, two words or three ideographs.
 
     Parameters
@@ -119,6 +121,8 @@ def frequent_names(dfs: Iterable[tuple[str, int]], chunks: int) -> list[str]:
         Terms, each with its document frequency.
     chunks : int
         N; fewer than 100 predict little.
+    written : callable of str to str
+        Returns how texts write a term, which is a stem.
 
     Returns
     -------
@@ -130,8 +134,8 @@ def frequent_names(dfs: Iterable[tuple[str, int]], chunks: int) -> list[str]:
     >>> frequent_names([("招生", 900), ("\0acme robotics", 600), ("中国人民大学", 700)], 1_000)
     ['中国人民大学', 'acme robotics']
     """
-    names = ((-df, term_text(term)) for term, df in dfs if 2 * df > chunks >= MIN_CHUNKS and _is_name(term))
-    return [name for _, name in sorted(names)]
+    names = ((-df, term) for term, df in dfs if 2 * df > chunks >= MIN_CHUNKS and _is_name(term))
+    return [written(term) for _, term in sorted(names)]
 
 
 def _is_name(term: str) -> bool:

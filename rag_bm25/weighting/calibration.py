@@ -145,7 +145,7 @@ def drift_warning(ratio: float, chunks: int, k1: float, b: float) -> str | None:
 
 
 def idf_warning(idf: str, names: Sequence[str]) -> str | None:
-    """Warn of the IDF ``epsilon`` where most queries have a name that most chunks have.
+    """Warn of the IDF ``epsilon`` where queries may have a name that most chunks have.
 
     Parameters
     ----------
@@ -162,13 +162,13 @@ def idf_warning(idf: str, names: Sequence[str]) -> str | None:
     Examples
     --------
     >>> print(idf_warning("epsilon", ["中国人民大学"]))
-    most queries will have 中国人民大学, as more than half of the chunks do: with idf=lucene, rarer words weigh more
+    more than half of the chunks have 中国人民大学: if most queries do, too, idf=lucene weighs their rarer words more
     """
     if idf != "epsilon" or not names:
         return None
     listed = ", ".join(names[:MAX_NAMES])
     return (
-        f"most queries will have {listed}, as more than half of the chunks do: with idf=lucene, rarer words weigh more"
+        f"more than half of the chunks have {listed}: if most queries do, too, idf=lucene weighs their rarer words more"
     )
 
 

@@ -36,20 +36,19 @@ def test_stats_warn_where_the_chunk_size_has_drifted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["中国人民大学", "Acme Robotics"])
-def test_stats_and_calibrate_warn_where_most_queries_will_have_a_name(tmp_path: Path, name: str) -> None:
+def test_stats_and_calibrate_warn_of_a_name_that_most_chunks_have(tmp_path: Path, name: str) -> None:
     (tmp_path / "files").mkdir()
     for number in range(100):
         (tmp_path / "files" / f"{number}.txt").write_text(f"{name * (number % 3 > 0)}: 招生 {number}")
     run("ingest", "files")
-    shown = {"中国人民大学": "中国人民大学", "Acme Robotics": "acm robot"}[name]
     warning = (
-        f"most queries will have {shown}, as more than half of the chunks do: with idf=lucene, rarer words weigh more"
+        f"more than half of the chunks have {name}: if most queries do, too, idf=lucene weighs their rarer words more"
     )
     for command in (["stats"], ["calibrate"], ["calibrate", "files"]):
         warned = run(*command, "--json")
         assert warning in warned.stderr
         assert json.loads(warned.stdout)["idf_warning"] == warning
-    assert json.loads(run("stats", "--json").stdout)["frequent_names"] == [shown]
+    assert json.loads(run("stats", "--json").stdout)["frequent_names"] == [name]
     run("ingest", "files", "--collection", "lucene", "--set", "idf=lucene")
     assert json.loads(run("stats", "--collection", "lucene", "--json").stdout)["idf_warning"] is None
 

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
 
+from rag_bm25.analysis.contract import MissingAnalyzer
+from rag_bm25.analysis.places import written_form
 from rag_bm25.budget import check_budget
 from rag_bm25.documents.checks import check_sequence
 from rag_bm25.documents.chunks import Hit
@@ -40,6 +42,7 @@ from rag_bm25.query.stop_words import stop_words_in
 from rag_bm25.store.rows import MAX_K, Match, Scope, SearchArm
 from rag_bm25.store.storage import FP16_TOLERANCE
 from rag_bm25.vectors.sparse import SparseVector
+from rag_bm25.vectors.terms import term_text
 from rag_bm25.weighting.fields import field_items
 
 if TYPE_CHECKING:
@@ -284,6 +287,13 @@ class Searcher:
         dfs, lookup = context.encoder.df_lookup(context.corpus), self.weigher.expanders.look_up()
         speller = Speller(fuzzy or Fuzzy(), self.analyzer, lookup, dfs)
         return Corrector(speller, partial(self._texts_with, context)).correct(text)
+
+    def written_form(self, namespaces: tuple[str, ...] | None, term: str) -> str:
+        """Return how chunks write a term, or the term itself if its analyzer is not there."""
+        if isinstance(self.analyzer, MissingAnalyzer):
+            return term_text(term)
+        context = self.weigher.context_of(Scope(namespaces=namespaces))
+        return written_form(self.analyzer, self._texts_with(context, term), term)
 
     def _texts_with(self, context: QueryContext, term: str) -> list[str]:
         """Return the texts of the chunks in which a term weighs most."""

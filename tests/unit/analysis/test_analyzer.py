@@ -5,8 +5,10 @@ import copy
 import json
 import pickle
 import unicodedata
+from base64 import b64encode
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -162,6 +164,39 @@ def test_a_word_is_found_as_others_spell_it(chunk: str, query: str) -> None:
     assert set(query_tokens(analyzer, query)) <= {*analyzer(chunk), "车"}
     phrase = analyzer.phrase_text(query)
     assert analyzer.phrase_text(chunk).holds(phrase, 0)
+
+
+@pytest.mark.parametrize(
+    ("chunk", "queries"),
+    [
+        ("iPhone15Pro 手机壳", ["iphone 15 pro", "iphone15", "iphone", "iphone15pro", "iPhone15 Pro"]),
+        ("Galaxy S24Ultra", ["s24 ultra", "galaxy s24"]),
+        ("12V5A adapter", ["12v", "5a", "12V 5A"]),
+        ("截至2023年8月15，130人受灾", ["15", "130", "8月15", "15，130", "15130", "130人"]),
+        ("价格10，200元起", ["10", "200", "10200", "10,200"]),
+        ("第1，200，300页", ["1", "200", "300", "1,200,300"]),
+        ("5000，1,234,567", ["5000", "1234567"]),
+    ],
+)
+def test_what_is_written_together_is_found_by_its_parts(chunk: str, queries: list[str]) -> None:
+    analyzer = Analyzer(WORDS)
+    for query in queries:
+        assert set(query_tokens(analyzer, query)) <= set(analyzer(chunk)), query
+
+
+def test_a_clause_after_a_number_and_a_full_width_comma_is_a_phrase() -> None:
+    analyzer = Analyzer()
+    for phrase in ("8月15", "130人受灾", "15，130人"):
+        assert analyzer.phrase_text("截至8月15，130人受灾").holds(analyzer.phrase_text(phrase), 0)
+        assert set(analyzer.phrase_terms(phrase)) <= set(analyzer("截至8月15，130人受灾"))
+
+
+def test_hashes_are_not_cut_into_noise() -> None:
+    analyzer, random = Analyzer(WORDS), Random(0)
+    hashes = [random.randbytes(20).hex() for _ in range(1000)]
+    base64 = [b64encode(random.randbytes(24)).decode("ascii").replace("+", "1").replace("/", "2") for _ in range(1000)]
+    assert len(analyzer(" ".join(hashes))) == 1000
+    assert len(analyzer(" ".join(base64))) < 1100
 
 
 def test_words_that_share_their_consonants_alone_are_two() -> None:

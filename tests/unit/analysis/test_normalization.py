@@ -20,7 +20,7 @@ PROJECT = Path(__file__).resolve().parents[3]
     ("text", "normal"),
     [
         ("plain ASCII, don't touch", "plain ASCII, don't touch"),
-        ("ＡＢＣ１２３，！", "ABC123,!"),
+        ("ＡＢＣ１２３，！", "ABC123，!"),
         ("⼈⼯", "人工"),
         ("㎏ ½ ﬁle", "kg 1⁄2 file"),
         ("2019¹ 10² 1½ ３²", "2019 1  10 2  1 1⁄2  3 2 "),
@@ -88,13 +88,13 @@ def test_chains_of_simplifications_are_followed_to_their_end() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["ASCII", "简体（中文），“引号”……——；", "ひらがなカタカナ", "한국어", "café", "\u3000〇"]
+    "text", ["ASCII", "简体（中文），“引号”……——；", "1，000", "ひらがなカタカナ", "한국어", "café", "\u3000〇"]
 )
 def test_common_text_is_plain(text: str) -> None:
     assert is_plain(text)
 
 
-@pytest.mark.parametrize("text", ["檢", "１", "1，000", "．", "’", "\u200b", "e\u0301", "ﬁ", "\u1112\u1161", "㐂"])
+@pytest.mark.parametrize("text", ["檢", "１", "．", "’", "\u200b", "e\u0301", "ﬁ", "\u1112\u1161", "㐂"])
 def test_text_that_normalising_may_cut_otherwise_is_not_plain(text: str) -> None:
     assert not is_plain(text)
 
@@ -132,12 +132,12 @@ def test_the_licence_of_each_table_is_beside_it(name: str, source: str, licence:
     ("text", "form"),
     [
         ("全文檢索，合同。", "全文检索，合同。"),
-        ("１，２３４ … 1，234，合同", "1,234 ... 1,234，合同"),
-        ("e\u200b\u0301tat，ﬁle", "état,file"),
-        ("カ\u3099，㎏", "ガ,kg"),
-        ("\u0301，檢", "\u0301,检"),
-        ("２０１９¹²，檢", "2019 12 ,检"),
-        ("a\u200bb，檢\u200b", "ab,检"),
+        ("１，２３４ … 1，234，合同", "1，234 ... 1，234，合同"),
+        ("e\u200b\u0301tat，ﬁle", "état，file"),
+        ("カ\u3099，㎏", "ガ，kg"),
+        ("\u0301，檢", "\u0301，检"),
+        ("２０１９¹²，檢", "2019 12 ，检"),
+        ("a\u200bb，檢\u200b", "ab，检"),
     ],
 )
 def test_only_what_is_not_plain_is_normalised(text: str, form: str) -> None:
@@ -146,8 +146,8 @@ def test_only_what_is_not_plain_is_normalised(text: str, form: str) -> None:
 
 
 def test_a_text_with_many_parts_that_are_not_plain_is_normalised_as_a_whole() -> None:
-    few, many = ("檢，" * (normalization.MANY_PARTS + by) for by in (-1, 0))
-    assert plain_form(few) == "检," * (normalization.MANY_PARTS - 2) + "检，"  # each with the one before it
+    few, many = ("檢！" * (normalization.MANY_PARTS + by) for by in (-1, 0))
+    assert plain_form(few) == "检!" * (normalization.MANY_PARTS - 2) + "检！"  # each with the one before it
     assert plain_form(many) == normalize(many)
 
 

@@ -26,6 +26,7 @@ ANALYZERS = {
 }
 WORDS = [
     *["on-line", "U.S.", "u.s", "user's", "don't", "v2.5.1", "1,234.5", "getUserName", "user_id", "GPT4o", "iPhone15"],
+    *["iPhone15Pro", "12V5A", "1，234.5", "8月15，130人"],
     *[
         "全文檢索",
         "中华人民共和国",

@@ -4,6 +4,7 @@ import copy
 import gzip
 import json
 import math
+import re
 import shutil
 import sys
 from dataclasses import replace
@@ -37,6 +38,7 @@ CORPUS = [
     {"_id": "d3", "text": "submarines dive"},
 ]
 QUERIES = [{"_id": "q1", "text": "pears"}, {"_id": "q2", "text": "nothing"}, {"_id": "q3", "text": "unjudged"}]
+JUDGED = BeirDataset({"a": "b"}, {"q": "b"}, {"q": {"a": 1}})
 QRELS = "query-id\tcorpus-id\tscore\nq1\td2\t2\nq1\td1\t0\nq2\td3\t1\n"
 
 
@@ -170,8 +172,22 @@ def test_a_missing_file_is_named(folder: Path, missing: str) -> None:
         ("queries.jsonl", '{"_id": "q4"}', 'queries.jsonl line 4: a row needs a "text"'),
         ("qrels/test.tsv", "q1\td2", "test.tsv line 5: must be query id, document id and a whole number"),
         ("qrels/test.tsv", "q1\td2\t0.5", "test.tsv line 5: must be query id, document id and a whole number"),
-        ("qrels/test.tsv", "q1 d2 1", "a whole number, separated by tabs, or TREC's four columns, got 'q1 d2 1'"),
+        (
+            "qrels/test.tsv",
+            "q1 d2 1",
+            "a whole number up to 1,000, separated by tabs, or TREC's four columns, got 'q1 d2 1'",
+        ),
         ("qrels/test.tsv", "q1 0 d2 0.5", "test.tsv line 5: must be query id, document id and a whole number"),
+        (
+            "qrels/test.tsv",
+            "q1\td2\t1001",
+            "test.tsv line 5: must be query id, document id and a whole number up to 1,000",
+        ),
+        (
+            "qrels/test.tsv",
+            "q1 0 d2 1e30",
+            "test.tsv line 5: must be query id, document id and a whole number up to 1,000",
+        ),
         ("qrels/test.tsv", "q1\td2\tinf", "test.tsv line 5: must be query id, document id and a whole number"),
         ("qrels/test.tsv", "q9\td2\t1", "has judgements of the query 'q9', which is not in queries.jsonl"),
     ],
@@ -372,6 +388,63 @@ def test_measures_of_each_query_are_in_the_order_of_the_judgements() -> None:
     assert found.values["recall@100"].tolist() == [1.0, 0.5, 0.0]
     assert found.values["mrr@10"].tolist() == [1.0, 0.5, 0.0]
     assert found.mean() == measure(qrels, {"q1": ["x", "a"], "q2": ["a"]})
+
+
+@pytest.mark.parametrize("grade", [-1, -2, -(10**30)])
+def test_a_negative_grade_is_not_relevant(grade: int) -> None:
+    run = {"q1": ["spam", "a"], "q2": ["b"]}
+    judged, expected = ({"q1": {"a": 1, "spam": each}, "q2": {"b": 1}} for each in (grade, 0))
+    assert measure(judged, run, ["AP", "Bpref"]) == measure(expected, run, ["AP", "Bpref"])
+
+
+@pytest.mark.parametrize("grade", [1_001, 2**32, 10**22, 1.0, 0.5, "1", None])
+def test_a_grade_that_the_evaluator_cannot_count_is_refused(grade: Any) -> None:
+    with pytest.raises(InputError, match=r"^a grade must be a whole number up to 1,000, got "):
+        measure({"q": {"a": grade}}, {"q": ["a"]})
+
+
+def test_the_highest_grade_has_a_gain_of_its_own() -> None:
+    assert measure({"q": {"a": 1, "b": 1_000}}, {"q": ["b", "a"]}).ndcg_10 == 1.0
+    assert measure({"q": {"a": 1, "b": 1_000}}, {"q": ["a", "b"]}).ndcg_10 < 0.7
+
+
+def test_a_measure_that_fails_with_the_grades_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    def iter_calc(_measures: object, judged: dict[str, dict[str, int]], _scored: object) -> list[Any]:
+        if max(judged.popitem()[1].values()) > 4:
+            raise OSError("perl")
+        return []
+
+    monkeypatch.setattr("ir_measures.iter_calc", iter_calc)
+    assert measure({"q": {"a": 4}}, {}).ndcg_10 == 0.0
+    with pytest.raises(ParameterError, match=r"nDCG@10, R@100, RR@10, ERR@20 cannot be computed of these grades: perl"):
+        measure({"q": {"a": 5}}, {}, ["ERR@20"])
+
+
+def test_measures_of_no_judgements_are_refused() -> None:
+    with pytest.raises(InputError, match=r"^no query is judged: nothing to measure$"):
+        measure({}, {"q": ["a"]})
+
+
+@pytest.mark.parametrize(
+    ("dataset", "given", "error", "message"),
+    [
+        (JUDGED, {"measures": None}, ParameterError, "measures must be a list of names of ir-measures, got None"),
+        (JUDGED, {"measures": 5}, ParameterError, "measures must be a list of names of ir-measures, got 5"),
+        (JUDGED, {"measures": "AP@5"}, ParameterError, "measures must be a list of names of ir-measures, got 'AP@5'"),
+        (JUDGED, {"search": 5}, ParameterError, "search must be a callable, such as BM25Index.search_batch, got 5"),
+        (JUDGED, {"search": None}, ParameterError, "search must be a callable, such as"),
+        (JUDGED, {"progress": 5}, ParameterError, "progress must be a callable or None, got 5"),
+        (BeirDataset({"a": "b"}, {}, {}), {}, InputError, "no query is judged"),
+        (BeirDataset({"a": "b"}, {"q": "b"}, {"q": {"a": 2**32}}), {}, InputError, "a grade must be a whole number"),
+    ],
+)
+def test_what_cannot_be_evaluated_is_refused_before_documents_are_added(
+    dataset: BeirDataset, given: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    index = BM25Index.from_store(MemoryStore(), config=IndexConfig(20, analyzer=str.split))
+    with pytest.raises(error, match=f"^{re.escape(message)}"):
+        evaluate(index, dataset, **given)
+    assert index.stats().num_chunks == 0
 
 
 # Several configurations

@@ -74,8 +74,22 @@ def test_figures_are_told_without_the_vocabulary_and_names_with_it() -> None:
     for index in (writer, BM25Index.from_store(store.reopen(), read_only=True)):
         assert index.stats().num_chunks == 100
         assert index._live.view.vocabulary is None
-        assert index.frequent_names() == ["acm robot"]
+        assert index.frequent_names() == ["Acme Robotics"]
         assert index.frequent_names(namespace="other") == []
+
+
+def test_names_are_shown_as_most_chunks_write_them() -> None:
+    index = BM25Index.from_store(MemoryStore(), config=IndexConfig(20))
+    index.add([f"{at} ACME\nCorporation, 中國人民大學" for at in range(100)], ids=list(map(str, range(100))))
+    assert index.frequent_names() == ["ACME Corporation", "中國人民大學"]
+
+
+def test_names_are_shown_as_terms_without_the_analyzer() -> None:
+    store = MemoryStore()
+    words = BM25Index.from_store(store, config=IndexConfig(20, analyzer=str.split))
+    words.add([f"中国人民大学 {at}" for at in range(100)], ids=list(map(str, range(100))))
+    assert words.frequent_names() == ["中国人民大学"]
+    assert BM25Index.from_store(store.reopen(), read_only=True).frequent_names() == ["中国人民大学"]
 
 
 def test_terms_that_came_later_are_found(filled: BM25Index) -> None:

@@ -33,7 +33,7 @@ def terms_of(index: BM25Index, query: Any, **options: Any) -> dict[str, Any]:
 
 
 def test_only_names_with_digits_are_compounds() -> None:
-    found = Analyzer().compounds("S5-D2 on-line 404,500,502 220V カタカナ C++ 2.5.1 15")
+    found = Analyzer().compounds("S5-D2 on-line 404,500,502 15，130 220V カタカナ C++ 2.5.1 15")
     assert found == [("s5-d2", "s5", "d2"), ("220v", "220"), ("2.5.1", "2.5")]
 
 
