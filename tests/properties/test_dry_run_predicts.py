@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.faulty_store import FaultyStore
 from support.indexes import counts
 from support.memory_store import MemoryStore, copied
 from support.reference import split
 from support.strategies import texts, words
 
-from rag_bm25 import BM25Index, FieldWeight, IndexConfig, Query
+from rag_bm25 import BM25Index, FieldWeight, IndexConfig, Query, StoreError
 from rag_bm25.index import dry_run
 
 if TYPE_CHECKING:
@@ -79,3 +80,21 @@ def test_a_dry_run_predicts_every_answer(
         assert copied(store.collections) == stored
         write(index, after)
         assert answers(index, asked) == predicted
+
+
+@pytest.mark.parametrize("calls", range(4))  # of a write
+def test_a_write_that_was_cut_short_is_finished_above(calls: int) -> None:
+    store = FaultyStore()
+    with BM25Index.from_store(store, config=CONFIG) as index:
+        write(index, [("add", "", {"a": ("apple", {}), "b": ("fig", {})})])
+        store.fail_at(calls, "full")
+        with pytest.raises(StoreError):
+            write(index, [("add", "", {"a": ("banana", {}), "c": ("fig", {})})])
+        stored = copied(store.collections)
+        left = MemoryStore(collections=copied(store.collections))
+        with BM25Index.from_store(left, config=CONFIG, read_only=True) as reader, dry_run(reader) as trial:
+            assert trial.verify().differences == []
+            write(trial, [("add", "", {"a": ("cherry", {})})])
+            assert trial.verify().differences == []
+            assert [hit.id for hit in trial.search("cherry")] == ["a"]
+        assert copied(left.collections) == stored
