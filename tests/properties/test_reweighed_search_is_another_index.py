@@ -134,6 +134,8 @@ def test_a_weight_tells_its_tf_or_that_it_does_not(
     (found,) = weighting.term_frequencies(weigh(np.array([tf])), length, of_fields)
     below, own, above = weigh(np.array([max(tf - 1, 1), tf, tf + 1]))
     assert found == (tf if own < above and (tf == 1 or below < own) else -1)
+    if own < above:
+        assert weighting.term_frequencies(np.nextafter(own, np.float32(np.inf)), length, of_fields) != tf
 
 
 # Natural texts, many chunks

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 SPARE = 10  # of 635 questions on SciFact, CMRC 2018 and LISA, none has more than one row within reach after the tenth
 REACH = 1 - FP16_TOLERANCE
 """A row can only be among the best k if its rounded score is at least this share of the k-th exact score."""
-LONG = 4
-"""Chunks longer than this multiple of the chunk size are few, and searched for apart if their ratios are larger."""
+LONG = 2
+"""Chunks of more than two to four mean lengths are few, and searched for apart if their ratios are larger."""
 WORTH_APART = 1.25
 OVERFETCH = 8
 """How many times the limit is asked for at first, where a ratio is 1 above that of equal weights."""
@@ -47,6 +47,7 @@ class Rescorer:
     store: Store
     events: Events
     reweigher: Reweigher | None = None
+    mean_length: float = 0.0
 
     def search(self, queries: Sequence[SparseVector], arm: SearchArm) -> list[list[Match]]:
         """Search as :meth:`Store.search` does, with exact scores, and in their order.
@@ -57,7 +58,7 @@ class Rescorer:
         if self.reweigher is None or arm.pks is not None:
             return self._search(queries, arm, 1.0)
         weightings = self.reweigher.encoder.weighting, self.reweigher.weighting
-        length = LONG * math.ceil(max(each.chunk_size for each in weightings))
+        length = 1 << math.ceil(LONG * self.mean_length).bit_length()  # few values, of which the ratios are kept
         ratio, ratio_of_all = largest_ratio(*weightings, length), largest_ratio(*weightings)
         if ratio_of_all <= WORTH_APART * ratio:
             return self._search(queries, arm, ratio_of_all)

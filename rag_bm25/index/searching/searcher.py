@@ -209,16 +209,16 @@ class Searcher:
         (matches,) = self._store.search([term], replace(arm, limit=asked))
         if len(matches) == asked:
             return None
-        scored = self._rescorer(query.documents).score(query.vector, [match.row for match in matches])
+        scored = self._rescorer(query).score(query.vector, [match.row for match in matches])
         return Candidates(keep(query, latest_rows(scored, namespaces)), 0.0, is_all=True)
 
     def sparse_search(self, query: WeightedQuery, options: SearchOptions) -> SparseSearch:
         """Return the function that searches the store as a query of the search and the options ask for."""
-        rescorer = self._rescorer(query.documents)
+        rescorer = self._rescorer(query)
         return rescorer.search if rescorer.reweigher or is_rescored(options) else self._store.search
 
-    def _rescorer(self, documents: DocumentWeighting) -> Rescorer:
-        return Rescorer(self._store, self._live.events, self._reweigher(documents))
+    def _rescorer(self, query: WeightedQuery) -> Rescorer:
+        return Rescorer(self._store, self._live.events, self._reweigher(query.documents), query.mean_length)
 
     def _reweigher(self, documents: DocumentWeighting) -> Reweigher | None:
         """Return what weighs chunks anew; None if the stored weights are wanted."""
