@@ -113,8 +113,8 @@ class Searcher:
         weighed = self.prepare(queries, scope, options)
         if weighed.weighting.reweighs:
             raise ParameterError(
-                "k1, b and length are not supported here: a vector of a query has no weights of chunks. Use a search, or "
-                "explain; QueryWeighting(k1=None, b=None, length='chunk_size') takes the stored ones"
+                "k1, b and length are not supported here: a vector of a query has no weights of chunks. Use a search "
+                "or explain; QueryWeighting(k1=None, b=None, length='chunk_size') takes the stored ones"
             )
         if any(query.conditions is not None for query in weighed.queries):
             raise ParameterError(
