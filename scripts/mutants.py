@@ -86,7 +86,12 @@ MUTANTS = [
     Mutant("index/index", "with store.write_lock:", "if True:"),
     Mutant("index/coroutines", "ThreadPoolExecutor(1, ", "ThreadPoolExecutor(2, "),
     Mutant("index/searching/memo", "if self._view is not view:", "if False:"),
-    Mutant("index/searching/weigher", "key = weighting, _key_of(counted)", "key = _key_of(counted)"),
+    Mutant("index/searching/weigher", "(weighting, _key_of(counted)), view", "_key_of(counted), view"),
+    # Other weights of the chunks
+    Mutant("index/searching/rescoring", "score >= reach * matches", "score >= matches"),
+    Mutant("index/searching/rescoring", "_merge(*pair)", "_merge(pair[0], [])"),
+    Mutant("weighting/document", "(weigh(tf) == stored) & (", "("),
+    Mutant("weighting/document", "(weigh(np.maximum(tf - 1, 0)) < stored)", "True"),
     # Copies
     Mutant("index/maintenance/copying", "    original.require_equal(counted)\n", ""),
     Mutant("index/maintenance/copying", "later_than=log.new_batch()", 'later_than=""'),

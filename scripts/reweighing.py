@@ -31,7 +31,7 @@ WEIGHTINGS = {
     "b=0": QueryWeighting(b=0.0),
     "length=mean": QueryWeighting(length="mean"),
 }
-MOST = 150  # queries
+MOST = 100  # queries
 
 
 class CountingStore(MilvusStore):

@@ -51,7 +51,8 @@ class SearchOptions(TypedDict, total=False):
     Attributes
     ----------
     weighting : QueryWeighting
-        Weights of the terms of the query. What it does not give is as in the index.
+        Weights of the terms of the query, and another k1 and b for the chunks. What it does not give is as in the
+        index.
     expansion : QueryExpansion
         Synonyms and near spellings to search for, too.
     feedback : Rocchio, RM3 or RSJ

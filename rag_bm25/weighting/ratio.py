@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 LARGEST_LENGTH = 2**40
 LARGEST_TF = 2**20
-STEP = 1.03
+STEP = 1.05
 """Factor from one cell of the grid to the next, by about which a bound may be too high."""
 
 

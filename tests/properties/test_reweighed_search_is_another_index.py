@@ -92,7 +92,10 @@ def test_whatever_the_parameters_hits_and_explanations_are_those_of_loops(
     stored, asked = weights
     index = made(config_of(stored), chunks, field)
     wanted = asked.of_documents(stored, sum(len(text.split()) for text in chunks.values()) / len(chunks))
-    expected = made(config_of(wanted), chunks, field).search(query, 100)
+    other = made(config_of(wanted), chunks, field)
+    expected, rows = other.search(query, 100), list(index._store.collections.chunks.values())  # type: ignore[attr-defined]
+    anew = [other._store.collections.chunks[row.pk].vector for row in rows]  # type: ignore[attr-defined]
+    assert index._searcher._vectors_of(rows, wanted) == anew
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rescoring, "SPARE", 0)
         patch.setattr(rescoring, "OVERFETCH", 0)
@@ -134,6 +137,8 @@ def test_a_weight_tells_its_tf_or_that_it_does_not(
     (found,) = weighting.term_frequencies(weigh(np.array([tf])), length, of_fields)
     below, own, above = weigh(np.array([max(tf - 1, 1), tf, tf + 1]))
     assert found == (tf if own < above and (tf == 1 or below < own) else -1)
+    if own < above:
+        assert weighting.term_frequencies(np.nextafter(own, np.float32(np.inf)), length, of_fields) != tf
 
 
 # Natural texts, many chunks

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rag_bm25.budget import check_budget
 from rag_bm25.index.searching.ranking import warn_incomplete
 from rag_bm25.store.rows import MAX_K, Match, rank_of
 from rag_bm25.store.storage import FP16_TOLERANCE
@@ -32,8 +33,8 @@ if TYPE_CHECKING:
 SPARE = 10  # of 635 questions on SciFact, CMRC 2018 and LISA, none has more than one row within reach after the tenth
 REACH = 1 - FP16_TOLERANCE
 """A row can only be among the best k if its rounded score is at least this share of the k-th exact score."""
-LONG = 4
-"""Chunks longer than this multiple of the chunk size are few, and searched for apart if their ratios are larger."""
+LONG = 2
+"""Chunks longer than this multiple of the mean are few, and searched for apart if their ratios are larger."""
 WORTH_APART = 1.25
 OVERFETCH = 8
 """How many times the limit is asked for at first, where a ratio is 1 above that of equal weights."""
@@ -47,6 +48,7 @@ class Rescorer:
     store: Store
     events: Events
     reweigher: Reweigher | None = None
+    mean_length: float = 0.0
 
     def search(self, queries: Sequence[SparseVector], arm: SearchArm) -> list[list[Match]]:
         """Search as :meth:`Store.search` does, with exact scores, and in their order.
@@ -57,7 +59,7 @@ class Rescorer:
         if self.reweigher is None or arm.pks is not None:
             return self._search(queries, arm, 1.0)
         weightings = self.reweigher.encoder.weighting, self.reweigher.weighting
-        length = LONG * math.ceil(max(each.chunk_size for each in weightings))
+        length = _round_up(math.ceil(LONG * self.mean_length))
         ratio, ratio_of_all = largest_ratio(*weightings, length), largest_ratio(*weightings)
         if ratio_of_all <= WORTH_APART * ratio:
             return self._search(queries, arm, ratio_of_all)
@@ -85,6 +87,7 @@ class Rescorer:
         self, queries: Sequence[SparseVector], arm: SearchArm, reach: float, asked: int
     ) -> list[list[Match]]:
         """Find the best `arm.limit` rows; `reach` is the share of their last score that other rows do not have."""
+        check_budget()
         answers = self.store.search(queries, replace(arm, limit=asked, vectors=True))
         found = [self.score(query, self._read(rows, arm)) for query, rows in zip(queries, answers, strict=True)]
         cut = [
@@ -105,6 +108,12 @@ class Rescorer:
         if self.reweigher is None or arm.pks is None or not matches:
             return [match.row for match in matches]
         return self.store.get_chunks([match.row.pk for match in matches], contents=True, vectors=True)
+
+
+def _round_up(number: int) -> int:
+    """Leave three digits of a binary number: a mean changes with every write, and ratios are kept."""
+    step = 1 << max(number.bit_length() - 3, 0)
+    return -(-number // step) * step
 
 
 def _merge(found: Sequence[Match], others: Sequence[Match]) -> list[Match]:

@@ -117,7 +117,8 @@ class Searcher:
         weighed = self.prepare(queries, scope, options)
         if weighed.weighting.reweighs:
             raise ParameterError(
-                "k1, b and length are not supported here: a vector has no weights of chunks. Use a search, or explain"
+                "k1, b and length are not supported here: a vector of a query has no weights of chunks. Use a search "
+                "or explain; QueryWeighting(k1=None, b=None, length='chunk_size') takes the stored ones"
             )
         if any(query.conditions is not None for query in weighed.queries):
             raise ParameterError(
@@ -227,16 +228,16 @@ class Searcher:
         (matches,) = self._store.search([term], replace(arm, limit=asked))
         if len(matches) == asked:
             return None
-        scored = self._rescorer(query.documents).score(query.vector, [match.row for match in matches])
+        scored = self._rescorer(query).score(query.vector, [match.row for match in matches])
         return Candidates(keep(query, latest_rows(scored, namespaces)), 0.0, is_all=True)
 
     def sparse_search(self, query: WeightedQuery, options: SearchOptions) -> SparseSearch:
         """Return the function that searches the store as a query of the search and the options ask for."""
-        rescorer = self._rescorer(query.documents)
+        rescorer = self._rescorer(query)
         return rescorer.search if rescorer.reweigher or is_rescored(options) else self._store.search
 
-    def _rescorer(self, documents: DocumentWeighting) -> Rescorer:
-        return Rescorer(self._store, self._live.events, self._reweigher(documents))
+    def _rescorer(self, query: WeightedQuery) -> Rescorer:
+        return Rescorer(self._store, self._live.events, self._reweigher(query.documents), query.mean_length)
 
     def _reweigher(self, documents: DocumentWeighting) -> Reweigher | None:
         """Return what weighs chunks anew; None if the stored weights are wanted."""

@@ -40,12 +40,13 @@ class WeightedQuery:
     terms: QueryTerms
     vector: SparseVector  # empty if no term is known
     documents: DocumentWeighting  # by which chunks are to be scored
+    mean_length: float  # of those that count
     conditions: Conditions | None = None  # that hits must meet
 
     @classmethod
     def of(cls, terms: QueryTerms, context: QueryContext, conditions: Conditions | None = None) -> WeightedQuery:
         """Write terms as a vector."""
-        return cls(terms, terms.vector(), context.documents, conditions)
+        return cls(terms, terms.vector(), context.documents, context.corpus.mean_length, conditions)
 
 
 class QueryContext(NamedTuple):
