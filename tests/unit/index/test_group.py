@@ -25,7 +25,8 @@ from rag_bm25 import (
     ReadOnlyError,
 )
 from rag_bm25.events import Events
-from rag_bm25.index.group_statistics import GroupStatistics
+from rag_bm25.index.group import GroupStatistics
+from rag_bm25.index.searching.group_store import Threads
 from rag_bm25.ingestion import find_files, ingest, reindex
 from rag_bm25.statistics.merging import MergedTerms
 from rag_bm25.statistics.view import StatisticsView
@@ -179,7 +180,7 @@ class Part:
 def test_all_indexes_are_read_at_one_moment() -> None:
     written = [0]
     parts = [Part(written, 6), Part(written, 6)]
-    seen = GroupStatistics(cast("list[LiveStatistics]", parts), MergedTerms(2), Events("group"))._merged[0]
+    seen = GroupStatistics(cast("list[LiveStatistics]", parts), MergedTerms(2), Threads(2), Events("group"))._merged[0]
     assert [part._views.index(view) for part, view in zip(parts, seen, strict=True)] == [6, 6]
 
 
