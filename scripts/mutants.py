@@ -73,6 +73,10 @@ MUTANTS = [
     Mutant(f"{LOG}/stored_statistics", "NamespaceChange(namespace, -change)", "NamespaceChange(namespace, change)"),
     Mutant(f"{LOG}/source_roots", "    if _are_current(claims, known):", "    if True:"),
     # Terms and counts
+    Mutant("statistics/merging", "if id_ in here or id_ not in self.moved", "if True"),
+    Mutant("statistics/merging", "is_same = vocabulary is former", "is_same = True"),
+    Mutant("statistics/count_table", "if level not in others._levels]", "]"),
+    Mutant("index/group", "for _ in range(SNAPSHOTS):", "for _ in range(0):"),
     Mutant("vectors/terms", "% ID_SPACE or 1", "% ID_SPACE"),
     Mutant("vectors/terms", "id_ not in self._taken and ", ""),
     Mutant("vectors/terms", "self._displaced.get(term) or term_id(term)", "term_id(term)"),

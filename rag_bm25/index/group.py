@@ -1,20 +1,22 @@
-"""Several indexes as one."""
+"""Several indexes as one: their rows by `GroupStore`, and their statistics by `GroupStatistics`."""
 
 # ruff: noqa: SLF001 - a group is one of its kind
 from __future__ import annotations
 
+import threading
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from rag_bm25.documents.checks import check_sequence
 from rag_bm25.errors import ConfigMismatchError, InputError
 from rag_bm25.events import Events
-from rag_bm25.index.group_statistics import GroupStatistics
 from rag_bm25.index.index import BM25Index
+from rag_bm25.index.live_statistics import LiveStatistics
 from rag_bm25.index.searching.group_store import GroupStore, refuse_writing
 from rag_bm25.index.settings import document_side
 from rag_bm25.index.stored_config import config_to_dict, contract_in, require_same
-from rag_bm25.statistics.merging import MergedTerms
+from rag_bm25.statistics.merging import MergedCounts, MergedSums, MergedTerms
+from rag_bm25.statistics.view import StatisticsView
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -23,7 +25,98 @@ if TYPE_CHECKING:
     from rag_bm25.events import Event
     from rag_bm25.hits.options import SearchOptions
     from rag_bm25.hits.selection import H
+    from rag_bm25.index.searching.group_store import Threads
     from rag_bm25.store.protocol import Store
+    from rag_bm25.vectors.sparse import SparseVector
+    from rag_bm25.vectors.terms import Vocabulary
+
+
+SNAPSHOTS = 100  # tries to see all indexes at one moment, while writers of this process change them
+
+
+class GroupStatistics(LiveStatistics):
+    """Read the statistics of several indexes, each of which is kept up to date by its own `LiveStatistics`."""
+
+    def __init__(self, parts: Sequence[LiveStatistics], terms: MergedTerms, threads: Threads, events: Events) -> None:
+        self.events = events
+        self._parts = parts
+        self._terms = terms
+        self._threads = threads
+        self._sums = MergedSums()
+        self._merging = threading.RLock()
+        self._merged: tuple[list[StatisticsView], StatisticsView] = ([], StatisticsView())
+        threads.map(lambda part: part.vocabulary(), parts)  # at once: they are on several hosts
+        self._merge()
+
+    def __getattr__(self, name: str) -> NoReturn:
+        """Refuse what writing and a recount need: a log and a store."""
+        refuse_writing()
+
+    @property
+    def problems(self) -> list[str]:
+        return [f"index {at}: {problem}" for at, part in enumerate(self._parts) for problem in part.problems]
+
+    @property
+    def view(self) -> StatisticsView:
+        return self._merged[1]
+
+    def current(self, namespaces: Sequence[str] | None = None) -> StatisticsView:
+        for part in self._parts:
+            part.current(namespaces)
+        return self._merge()
+
+    def vocabulary(self) -> Vocabulary:
+        return self._terms.vocabulary
+
+    def refresh(self) -> None:
+        self._threads.map(lambda part: part.refresh(), self._parts)
+        self._merge()
+
+    def finish_failed_batch(self) -> None:
+        for part in self._parts:
+            part.finish_failed_batch()
+
+    def close(self) -> None:
+        """Leave everything to the indexes."""
+
+    def _merge(self) -> StatisticsView:
+        """Return the statistics of what the indexes have read, merged anew where that has changed."""
+        if _are_same(self._snapshot(), self._merged[0]):
+            return self.view
+        with self._merging:
+            views = self._snapshot()
+            pairs = zip(self._parts, (view.vocabulary for view in views), strict=True)
+            self._terms.read([part.vocabulary() if own is None else own for part, own in pairs])
+            self._merged = views, self._merge_views(views)
+        return self.view
+
+    def _merge_views(self, views: Sequence[StatisticsView]) -> StatisticsView:
+        terms = self._terms
+        counts = MergedCounts([view.statistics for view in views], terms.renumberings, self._sums)
+        displaced, problems = dict(terms.vocabulary.displaced), tuple(self.problems)
+        k1 = self._term_k1(views)
+        return StatisticsView(counts, displaced, k1, problems=problems, vocabulary=terms.vocabulary)
+
+    def _term_k1(self, views: Sequence[StatisticsView]) -> SparseVector:
+        """Return the table of the k1 of terms, which must be that of all indexes."""
+        tables = [one.vector(view.term_k1) for one, view in zip(self._terms.renumberings, views, strict=True)]
+        if other := next((at for at, table in enumerate(tables) if table != tables[0]), 0):
+            raise ConfigMismatchError(f"the k1 of terms: index {other} of the group has another table than index 0")
+        return tables[0]
+
+    def _snapshot(self) -> list[StatisticsView]:
+        """Return what each index has read, all at one moment: none has changed since the first was looked at."""
+        views = [part.view for part in self._parts]
+        for _ in range(SNAPSHOTS):
+            again = [part.view for part in self._parts]
+            if _are_same(views, again):
+                break
+            views = again
+        return views
+
+
+def _are_same(some: Sequence[StatisticsView], others: Sequence[StatisticsView]) -> bool:
+    return len(some) == len(others) and all(one is other for one, other in zip(some, others, strict=True))
 
 
 class IndexGroup(BM25Index):
@@ -70,7 +163,8 @@ class IndexGroup(BM25Index):
         first = self.parts[0]
         terms = MergedTerms(len(self.parts))
         store = GroupStore([part._store for part in self.parts], terms, self._close_parts)
-        live = GroupStatistics([part._live for part in self.parts], terms, Events(store.name, on_event))
+        events = Events(store.name, on_event)
+        live = GroupStatistics([part._live for part in self.parts], terms, store.threads, events)
         self._assemble(cast("Store", store), first.config, first._encoder, live, read_only=True)
 
     def _close_parts(self) -> None:

@@ -7,18 +7,50 @@ index, and two indexes may each have one of both. So all terms are compared, onc
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from rag_bm25.statistics.corpus import MAX_CACHED_SUMS, Contribution, CorpusCounts, add_up
-from rag_bm25.vectors.renumbering import Renumbering
+import numpy as np
+
+from rag_bm25.statistics.corpus import MAX_CACHED_SUMS, CorpusCounts, add_up
+from rag_bm25.vectors.sparse import SparseVector
 from rag_bm25.vectors.terms import Vocabulary, term_ids
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    from rag_bm25.statistics.corpus import CountsReader
+    from numpy.typing import NDArray
+
+    from rag_bm25.statistics.corpus import Contribution, CountsReader
+
+
+@dataclass(frozen=True)
+class Renumbering:
+    """Ids of terms in one index -> in all of them, where the two differ."""
+
+    moved: Mapping[int, int] = field(default_factory=dict)
+
+    def ids(self, ids: NDArray[np.uint32]) -> NDArray[np.uint32]:
+        """Return the ids in all indexes, in the same order."""
+        moved = self.moved
+        return np.array([moved.get(id_, id_) for id_ in ids.tolist()], np.uint32) if moved else ids
+
+    def vector(self, vector: SparseVector) -> SparseVector:
+        """Return a vector with the ids in all indexes."""
+        if not self.moved:
+            return vector
+        ids = self.ids(vector.ids)
+        order = np.argsort(ids)
+        return SparseVector(ids[order], vector.values[order])
+
+    def undo(self, vector: SparseVector) -> SparseVector:
+        """Return a vector with the ids in this index, without the terms whose id another term has here."""
+        if not self.moved:
+            return vector
+        here, weights = {there: here for here, there in self.moved.items()}, vector.to_dict()
+        known = {id_: weight for id_, weight in weights.items() if id_ in here or id_ not in self.moved}
+        return SparseVector.from_dict({here.get(id_, id_): weight for id_, weight in known.items()})
 
 
 class MergedTerms:
@@ -61,18 +93,13 @@ class MergedSums:
         with self._lock:
             former, total = self._kept.pop(names, ([CorpusCounts()] * len(parts), CorpusCounts()))
             changes = [
-                _renumbered(new.since(old), renumbering)
+                replace(change := new.since(old), ids=renumbering.ids(change.ids))
                 for new, old, renumbering in zip(parts, former, renumberings, strict=True)
                 if new is not old
             ]
             total = total.plus(add_up(changes)) if changes else total
             self._kept = dict([*list(self._kept.items())[1 - MAX_CACHED_SUMS :], (names, (parts, total))])
         return total
-
-
-def _renumbered(change: Contribution, renumbering: Renumbering) -> Contribution:
-    """Return a change with other ids, in any order."""
-    return replace(change, ids=renumbering.ids(change.ids))
 
 
 @dataclass(frozen=True, eq=False)

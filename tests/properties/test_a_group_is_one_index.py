@@ -208,11 +208,11 @@ def few_ids(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("few_ids")
-@pytest.mark.parametrize("parts", [(2, "random"), (10, "topical"), (100, "random")])
+@pytest.mark.parametrize("parts", [(2, "random"), (10, "topical")])
 def test_terms_with_other_ids_in_each_index_count_as_one(parts: tuple[int, str]) -> None:
     one, group = stored(made()), IndexGroup([stored(chunks) for chunks in cut(made(), *parts)])
     assert len(group._live.view.displaced) > 20
-    assert sum(bool(each.moved) for each in group._live._terms.renumberings) >= parts[0] // 3
+    assert sum(bool(each.moved) for each in group._live._terms.renumberings) >= parts[0] // 2
     assert replace(group.stats(), name="") == replace(one.stats(), name="")
     assert group.terms(k=500, namespace=None) == one.terms(k=500, namespace=None)
     queries = [chunk["text"] for chunk in made()[::25]]  # of words that are known: another may have the id of one
@@ -236,7 +236,7 @@ def test_terms_with_other_ids_in_each_index_count_as_one(parts: tuple[int, str])
 texts = st.lists(st.sampled_from([f"w{at}" for at in range(30)]), min_size=1, max_size=8).map(" ".join)
 steps = st.lists(
     st.tuples(
-        st.integers(0, 3), st.sampled_from("ab"), st.dictionaries(st.integers(0, 20), texts | st.none(), max_size=6)
+        st.integers(0, 2), st.sampled_from("ab"), st.dictionaries(st.integers(0, 20), texts | st.none(), max_size=6)
     ),
     min_size=1,
     max_size=8,
@@ -249,8 +249,8 @@ def test_whatever_is_written_the_next_search_is_that_of_one_index(
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("rag_bm25.vectors.terms.ID_SPACE", space)
-        one, parts = BM25Index.from_store(MemoryStore(), config=CONFIG), []
-        parts = [BM25Index.from_store(MemoryStore(), config=CONFIG) for _ in range(4)]
+        one = BM25Index.from_store(MemoryStore(), config=CONFIG)
+        parts = [BM25Index.from_store(MemoryStore(), config=CONFIG) for _ in range(3)]
         group = IndexGroup(parts)
         for part, namespace, chunks in written:
             for number, text in chunks.items():
@@ -261,7 +261,7 @@ def test_whatever_is_written_the_next_search_is_that_of_one_index(
                     else:
                         index.add([text], ids=[id_], namespace=namespace)
             known = " ".join(word for word in query.split() if word in one._live.vocabulary())
-            for names in ("a", ["a", "b"], None):
+            for names in ("a", None):
                 found, expected = (each.search(known, 200, namespace=names) for each in (group, one))
                 alike(found, expected, exact=space > 61)
 

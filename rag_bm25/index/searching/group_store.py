@@ -21,11 +21,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from rag_bm25.statistics.merging import MergedTerms
+    from rag_bm25.statistics.merging import MergedTerms, Renumbering
     from rag_bm25.store.protocol import Store
     from rag_bm25.store.rows import ChunkRow, Scope, SearchArm
     from rag_bm25.store.storage import StorageInfo
-    from rag_bm25.vectors.renumbering import Renumbering
     from rag_bm25.vectors.sparse import SparseVector
 
 T = TypeVar("T")
@@ -98,7 +97,7 @@ class GroupStore:
         self.close = close
         self._stores = stores
         self._parts = [_Part(number, store, terms) for number, store in enumerate(stores)]
-        self._threads = Threads(len(stores))
+        self.threads = Threads(len(stores))
 
     def __getattr__(self, name: str) -> NoReturn:
         """Refuse what one index alone has, such as its log."""
@@ -119,7 +118,7 @@ class GroupStore:
             rows = part.store.get_chunks(own, contents=contents, vectors=vectors, dense=dense)
             return list(map(part.of_group, rows))
 
-        return list(chain.from_iterable(self._threads.map(read, asked))) if asked else []
+        return list(chain.from_iterable(self.threads.map(read, asked))) if asked else []
 
     def scan_chunks(
         self, scope: Scope = ALL_CHUNKS, *, contents: bool = False, vectors: bool = False
@@ -131,7 +130,7 @@ class GroupStore:
 
     def search(self, queries: Sequence[SparseVector] | NDArray[np.float32], arm: SearchArm) -> list[list[Match]]:
         """Return the best rows of all indexes: scores are those of one index, so that they are compared as they are."""
-        found = self._threads.map(partial(_Part.search, queries=queries, arm=arm), self._parts)
+        found = self.threads.map(partial(_Part.search, queries=queries, arm=arm), self._parts)
         return [self._merge(matches, arm.limit) for matches in zip(*found, strict=True)]
 
     def _merge(self, found: Sequence[list[Match]], limit: int) -> list[Match]:
@@ -141,5 +140,5 @@ class GroupStore:
 
     def storage_info(self) -> StorageInfo:
         """Return how that engine stores the chunks whose scores are the least exact."""
-        infos = self._threads.map(lambda part: part.store.storage_info(), self._parts)
+        infos = self.threads.map(lambda part: part.store.storage_info(), self._parts)
         return max(infos, key=lambda info: info.score_tolerance)

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_bm25.vectors.renumbering import Renumbering
+from rag_bm25.statistics.merging import Renumbering
 from rag_bm25.vectors.sparse import SparseVector
 
 ids = st.integers(1, 30)
