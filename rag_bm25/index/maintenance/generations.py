@@ -1,0 +1,252 @@
+"""Replace an index by its next generation while it is searched and written, and drop the former ones.
+
+The next generation is filled beside the one in force, in collections of its own, and each round carries over what has
+changed since the one before. For the last round the writers wait; then one row puts it into force. A call that is cut
+short leaves the old one in force, and the same call goes on with the rest.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import defaultdict
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from sys import intern
+from typing import TYPE_CHECKING
+
+from rag_bm25.analysis.contract import contract_of
+from rag_bm25.documents.checks import check_given_chunk
+from rag_bm25.errors import ConfigMismatchError, FormatError, StoreError
+from rag_bm25.events import report_progress
+from rag_bm25.index.index import BM25Index
+from rag_bm25.index.maintenance.pending import json_digest
+from rag_bm25.index.searching.rows import to_chunk
+from rag_bm25.index.stored_config import config_to_dict
+from rag_bm25.index.writing.chunk_writer import CLOSED_SECONDS, POLL_SECONDS, ChunkWriter
+from rag_bm25.index.writing.pipeline import WriteOptions
+from rag_bm25.statistics.log.generation import (
+    SUPERSEDED_KEY,
+    close_to_writers,
+    generation_in_force,
+    supersede,
+)
+from rag_bm25.statistics.log.log import StatisticsLog
+from rag_bm25.statistics.log.settings import read_config, write_config
+from rag_bm25.statistics.log.source_roots import copy_roots
+from rag_bm25.store.rows import SLOTS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from rag_bm25.documents.chunks import NewChunk
+    from rag_bm25.events import Progress
+    from rag_bm25.index.config import IndexConfig
+    from rag_bm25.index.generation import Generation
+    from rag_bm25.store.protocol import Store
+    from rag_bm25.store.rows import ChunkRow
+
+# ruff: noqa: SLF001 - these are parts of the index
+
+CLAIM = "reindex"
+PAGE = 1_000  # chunks between two signs of life
+FEW_CHANGES = 1_000  # chunks that the writers wait for
+MAX_ROUNDS = 20
+SILENT_SECONDS = 10.0  # of another writer: longer than a batch takes, as a rule
+
+_at_work: set[int] = set()  # ids of the write locks of embedded engines on which a thread makes a generation
+_entering = threading.Lock()
+
+
+def make_next_generation(
+    index: BM25Index, config: IndexConfig, progress: Callable[[Progress], None] | None = None
+) -> int:
+    """Encode all chunks with another config, and put the result into force; return how many were deleted meanwhile."""
+    index._require_writable()
+    now, stored = index._current(), config_to_dict(config, contract_of(config.build_analyzer()))
+    if json_digest(read_config(now.store)) == json_digest(stored):
+        return 0  # as after a call that was cut short when it had done its work
+    log = StatisticsLog(now.store)
+    with _alone_in_process(now.store), log.claim(CLAIM) as claim:
+        if not claim:
+            raise StoreError(f"{now.store.name} is being reindexed by another process, or one that was just killed")
+        with _open_successor(now, config) as target:
+            copying = _Copying(now.store, target, lambda: log.keep_claim(CLAIM, claim), progress)
+            for _ in range(MAX_ROUNDS):
+                if copying.catch_up() <= FEW_CHANGES:
+                    break
+            with _switching(now, log):
+                copying.catch_up()
+                copy_roots(now.store, target._store)
+                write_config(target._store, stored)  # an earlier attempt may have had another query side
+        index.refresh()
+    return copying.removed
+
+
+def drop_former_generations(store: Store) -> int:
+    """Drop the chunks of the generations that a reindex has replaced, and keep what leads to the one in force.
+
+    Searches that still use them fail: on a server, wait until all processes have refreshed.
+
+    Parameters
+    ----------
+    store : Store
+        Store of the index, as for :meth:`rag_bm25.BM25Index.from_store`.
+
+    Returns
+    -------
+    int
+        Number of rows that were dropped.
+    """
+    dropped = 0
+    with generation_in_force(store) as newest, ExitStack() as opened:
+        former = store
+        while former.generation < newest.generation:
+            dropped += former.count_unloaded() if former.has_chunks() else 0
+            former.drop_chunks()
+            former.delete_log([key for key in former.log_keys() if key != SUPERSEDED_KEY])  # by which others find on
+            former = opened.enter_context(closing(former.successor()))
+    return dropped
+
+
+@contextmanager
+def _alone_in_process(store: Store) -> Iterator[None]:
+    """Keep other threads from the same index; on a server, a claim in its log keeps them from it."""
+    key = id(store.write_lock)
+    with _entering:
+        if key in _at_work:
+            raise StoreError(f"{store.name} is being reindexed by another thread")
+        _at_work.add(key)
+    try:
+        yield
+    finally:
+        _at_work.remove(key)
+
+
+def _open_successor(now: Generation, config: IndexConfig) -> BM25Index:
+    """Open or create the next generation; what an attempt with another config has left is dropped."""
+    try:
+        return BM25Index.from_store(now.store.successor(), config=config)
+    except (ConfigMismatchError, FormatError):
+        with closing(now.store.successor()) as remains:
+            remains.drop()
+        return BM25Index.from_store(now.store.successor(), config=config)
+
+
+@contextmanager
+def _switching(now: Generation, log: StatisticsLog) -> Iterator[None]:
+    """Keep all writers out, and put the next generation into force unless the body fails."""
+    if now.store.exclusive:
+        with now.live.writing():
+            try:
+                yield
+                supersede(now.store)
+            finally:
+                now.live.look_anew()  # also where the call is interrupted: it may be in force
+        return
+    writer = ChunkWriter(now.store, log, now.encoder)
+    _finish_silent_batches(writer, log)
+    key = close_to_writers(now.store, log.new_batch())
+    try:
+        _await_batches(writer, log, now.store.name)
+        yield
+    except BaseException:
+        now.store.delete_log([key])
+        raise
+    supersede(now.store)  # where this fails it may be in force, so that writers stay out until another call
+
+
+def _finish_silent_batches(writer: ChunkWriter, log: StatisticsLog) -> None:
+    """Wait for writers that may be dead before others are kept waiting; after their lease, finish their batches."""
+    writer.recover()
+    while any(intent.silence > SILENT_SECONDS for intent in log.intents()):
+        time.sleep(POLL_SECONDS)
+        writer.recover()
+
+
+def _await_batches(writer: ChunkWriter, log: StatisticsLog, name: str) -> None:
+    """Wait until every batch that has begun has ended; new ones do not begin."""
+    end = time.monotonic() + CLOSED_SECONDS / 2
+    writer.recover(wait=False)
+    while log.has_intents:
+        if time.monotonic() >= end:
+            raise StoreError(f"a batch on {name} has not ended for {CLOSED_SECONDS / 2:.0f} s: run the reindex again")
+        time.sleep(POLL_SECONDS)
+        writer.recover(wait=False)
+
+
+@dataclass
+class _Copying:
+    """Chunks on their way to the next generation; each is carried over again after a change."""
+
+    source: Store
+    target: BM25Index
+    keep_claim: Callable[[], None]
+    progress: Callable[[Progress], None] | None
+    removed: int = 0
+    _carried: dict[bytes, str] = field(init=False)  # the batch of each chunk; "" where it is not known
+
+    def __post_init__(self) -> None:
+        self._carried = dict.fromkeys(_newest_batches(self.target._store), "")
+
+    def catch_up(self) -> int:
+        """Carry over what has changed since the last call; return how many chunks that were."""
+        present = _newest_batches(self.source)
+        changed = [digest for digest, batch in present.items() if self._carried.get(digest) != batch]
+        deleted = list(self._carried.keys() - present)
+        for done, some in _pages(changed):
+            self._write(some)
+            report_progress(self.progress, "chunks encoded", done, len(changed))
+        for _, some in _pages(deleted):
+            self._delete(some)
+        return len(changed) + len(deleted)
+
+    def _write(self, digests: Sequence[bytes]) -> None:
+        """Encode chunks as they are stored now."""
+        self.keep_claim()
+        rows = self.source.get_chunks(_pks(digests), dense=True)
+        newest = {row.pk[:-1]: row for row in sorted(rows, key=lambda row: row.batch)}
+        for namespace, some in _by_namespace(newest.values()).items():
+            chunks = map(self._to_chunk, some)
+            self.target._pipeline.write_stream(chunks, None, WriteOptions(namespace, assume_new=False, workers=0), None)
+        self._carried.update((bytes.fromhex(digest), intern(row.batch)) for digest, row in newest.items())
+
+    def _to_chunk(self, row: ChunkRow) -> NewChunk:
+        return replace(check_given_chunk(to_chunk(row), self.target.config.fields), dense=row.dense)
+
+    def _delete(self, digests: Sequence[bytes]) -> None:
+        """Delete chunks that are no longer there."""
+        self.keep_claim()
+        rows = self.target._store.get_chunks(_pks(digests), contents=False)
+        for namespace, some in _by_namespace(rows).items():
+            self.removed += self.target.delete([row.id for row in some], namespace=namespace)
+        for digest in digests:
+            del self._carried[digest]
+
+
+def _newest_batches(store: Store) -> dict[bytes, str]:
+    """Return the batch of the newest row of each chunk, by the digest in its key."""
+    newest: dict[bytes, str] = {}
+    for row in chain.from_iterable(store.scan_chunks()):
+        digest = bytes.fromhex(row.pk[:-1])
+        newest[digest] = intern(max(newest.get(digest, ""), row.batch))
+    return newest
+
+
+def _pks(digests: Sequence[bytes]) -> list[str]:
+    return [digest.hex() + slot for digest in digests for slot in SLOTS]
+
+
+def _by_namespace(rows: Iterable[ChunkRow]) -> dict[str, list[ChunkRow]]:
+    grouped = defaultdict(list)
+    for row in rows:
+        grouped[row.namespace].append(row)
+    return grouped
+
+
+def _pages(digests: Sequence[bytes]) -> Iterator[tuple[int, Sequence[bytes]]]:
+    """Yield pages, each with the number of chunks up to its end."""
+    for start in range(0, len(digests), PAGE):
+        page = digests[start : start + PAGE]
+        yield start + len(page), page
