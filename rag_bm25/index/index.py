@@ -34,7 +34,7 @@ from rag_bm25.index.lifetime import OfGeneration, WhileOpen, require_open
 from rag_bm25.index.live_statistics import LiveStatistics
 from rag_bm25.index.maintenance.reencoding import reencode, rewrite
 from rag_bm25.index.maintenance.verification import repair, verify
-from rag_bm25.index.opening import OpenOptions, closed_on_failure, open_config, open_store
+from rag_bm25.index.opening import AS_IT_IS, OpenOptions, closed_on_failure, open_config, open_store
 from rag_bm25.index.searching.contexts import WINDOWS, add_contexts, read_passages
 from rag_bm25.index.searching.diagnosing import Diagnoser, Search
 from rag_bm25.index.searching.hybrid import HybridRequest, HybridSearcher
@@ -127,7 +127,7 @@ class BM25Index:
     _pipeline = OfGeneration[WritePipeline]()
     _write_thread = WhileOpen[WriteThread]()
 
-    def __init__(self, store: Store, log: StatisticsLog, config: IndexConfig, options: OpenOptions) -> None:
+    def __init__(self, store: Store, log: StatisticsLog, config: IndexConfig, options: OpenOptions = AS_IT_IS) -> None:
         if isinstance(store, str):
             raise TypeError("an index is opened by BM25Index.open(uri, collection, config=...)")
         self.repaired: RepairReport | None = None

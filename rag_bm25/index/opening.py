@@ -33,11 +33,11 @@ MAX_NAMED = 10  # other indexes in a message
 class OpenOptions:
     """Options of opening an index, checked before anything is created."""
 
-    config: IndexConfig | None
-    read_only: bool
-    repair: bool
-    refresh_interval: float  # seconds
-    on_event: Callable[[Event], None] | None
+    config: IndexConfig | None = None
+    read_only: bool = False
+    repair: bool = False
+    refresh_interval: float = 1.0  # seconds
+    on_event: Callable[[Event], None] | None = None
     analyzer: TextAnalyzer | None = None
     weighting: QueryWeighting | None = None  # in place of the stored one
 
@@ -63,6 +63,9 @@ class OpenOptions:
             return replace(self, repair=False)
         analyzer = None if isinstance(given.analyzer, AnalyzerConfig) else given.analyzer
         return replace(self, config=None, repair=False, analyzer=analyzer, weighting=given.query_weighting())
+
+
+AS_IT_IS = OpenOptions()
 
 
 def check_analyzer(analyzer: TextAnalyzer | None, config: IndexConfig | None) -> None:

@@ -30,9 +30,10 @@ from rag_bm25.statistics.log.generation import (
     SUPERSEDED_KEY,
     close_to_writers,
     generation_in_force,
+    open_to_writers,
     supersede,
 )
-from rag_bm25.statistics.log.log import StatisticsLog
+from rag_bm25.statistics.log.log import CLAIM_SECONDS, StatisticsLog
 from rag_bm25.statistics.log.settings import read_config, write_config
 from rag_bm25.statistics.log.source_roots import copy_roots
 from rag_bm25.store.rows import SLOTS
@@ -65,12 +66,16 @@ def make_next_generation(
     """Encode all chunks with another config, and put the result into force; return how many were deleted meanwhile."""
     index._require_writable()
     now, stored = index._current(), config_to_dict(config, contract_of(config.build_analyzer()))
-    if json_digest(read_config(now.store)) == json_digest(stored):
-        return 0  # as after a call that was cut short when it had done its work
     log = StatisticsLog(now.store)
     with _alone_in_process(now.store), log.claim(CLAIM) as claim:
         if not claim:
-            raise StoreError(f"{now.store.name} is being reindexed by another process, or one that was just killed")
+            raise StoreError(
+                f"{now.store.name} is being reindexed by another process, or by one that was killed less than "
+                f"{CLAIM_SECONDS / 60:.0f} minutes ago: run it again later"
+            )
+        if json_digest(read_config(now.store)) == json_digest(stored):
+            open_to_writers(now.store)  # which a call that was killed may have stopped
+            return 0
         with _open_successor(now, config) as target:
             copying = _Copying(now.store, target, lambda: log.keep_claim(CLAIM, claim), progress)
             for _ in range(MAX_ROUNDS):
@@ -80,6 +85,7 @@ def make_next_generation(
                 copying.catch_up()
                 copy_roots(now.store, target._store)
                 write_config(target._store, stored)  # an earlier attempt may have had another query side
+        index._options = replace(index._options, config=config, analyzer=None)  # which may have an analyzer of its own
         index.refresh()
     return copying.removed
 

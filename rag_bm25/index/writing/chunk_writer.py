@@ -324,7 +324,8 @@ class ChunkWriter:
             if time.monotonic() >= end:
                 raise StoreError(
                     f"{self._store.name} has been closed to writers for {CLOSED_SECONDS:.0f} s, by a reindex that is "
-                    "about to end or was killed: run the same `rag-bm25 reindex` again, which opens the index to them"
+                    "about to end or was killed: run the same `rag-bm25 reindex` again, or one without settings to keep "
+                    "this generation"
                 )
             time.sleep(POLL_SECONDS)
             self._log.refresh()

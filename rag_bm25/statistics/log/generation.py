@@ -12,7 +12,7 @@ from contextlib import ExitStack, closing, contextmanager
 from typing import TYPE_CHECKING
 
 from rag_bm25.errors import StoreError
-from rag_bm25.statistics.log.keys import LogKey, range_of
+from rag_bm25.statistics.log.keys import LogKey, range_after, range_of
 from rag_bm25.store.rows import LogRow
 
 if TYPE_CHECKING:
@@ -56,3 +56,9 @@ def close_to_writers(store: LogStore, name: str) -> str:
     key = str(LogKey(CLOSING, name))
     store.insert_log([LogRow(key, CLOSING)])
     return key
+
+
+def open_to_writers(store: LogStore) -> None:
+    """Let writers go on where a process that is dead has stopped them."""
+    if keys := store.log_keys([range_after(CLOSING)]):
+        store.delete_log(keys)
