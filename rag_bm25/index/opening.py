@@ -65,14 +65,14 @@ class OpenOptions:
         return replace(self, config=None, repair=False, analyzer=analyzer, weighting=given.query_weighting())
 
 
-AS_IT_IS = OpenOptions()
-
-
 def check_analyzer(analyzer: TextAnalyzer | None, config: IndexConfig | None) -> None:
     """Refuse what is no analyzer, and a second one beside that of a config."""
     check_callable("analyzer", analyzer)
     if config is not None and analyzer is not None:
         raise ParameterError("analyzer must be left out beside a config, which has one")
+
+
+AS_IT_IS = OpenOptions()
 
 
 @contextmanager
