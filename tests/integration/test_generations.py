@@ -33,8 +33,7 @@ STEADY = {f"s{number}": "steady text" for number in range(20)}
 
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (chunk_writer, generations):
-        monkeypatch.setattr(module, "POLL_SECONDS", 0.002)
+    monkeypatch.setattr(chunk_writer, "POLL_SECONDS", 0.002)
     monkeypatch.setattr(generations, "FEW_CHANGES", 3)
 
 

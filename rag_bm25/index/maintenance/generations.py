@@ -8,7 +8,6 @@ short leaves the old one in force, and the same call goes on with the rest.
 from __future__ import annotations
 
 import threading
-import time
 from collections import defaultdict
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
@@ -24,7 +23,6 @@ from rag_bm25.index.index import BM25Index
 from rag_bm25.index.maintenance.pending import json_digest
 from rag_bm25.index.searching.rows import to_chunk
 from rag_bm25.index.stored_config import config_to_dict
-from rag_bm25.index.writing.chunk_writer import CLOSED_SECONDS, POLL_SECONDS, ChunkWriter
 from rag_bm25.index.writing.pipeline import WriteOptions
 from rag_bm25.statistics.log.generation import (
     SUPERSEDED_KEY,
@@ -54,7 +52,6 @@ CLAIM = "reindex"
 PAGE = 1_000  # chunks between two signs of life
 FEW_CHANGES = 1_000  # chunks that the writers wait for
 MAX_ROUNDS = 20
-SILENT_SECONDS = 10.0  # of another writer: longer than a batch takes, as a rule
 
 _at_work: set[int] = set()  # ids of the write locks of embedded engines on which a thread makes a generation
 _entering = threading.Lock()
@@ -81,8 +78,9 @@ def make_next_generation(
             for _ in range(MAX_ROUNDS):
                 if copying.catch_up() <= FEW_CHANGES:
                     break
-            with _switching(now, log):
+            with _switching(now, claim):
                 copying.catch_up()
+                copying.keep_claim()  # else the target may be in force, and another's
                 copy_roots(now.store, target._store)
                 write_config(target._store, stored)  # an earlier attempt may have had another query side
         index._options = replace(index._options, config=config, analyzer=None)  # which may have an analyzer of its own
@@ -141,7 +139,7 @@ def _open_successor(now: Generation, config: IndexConfig) -> BM25Index:
 
 
 @contextmanager
-def _switching(now: Generation, log: StatisticsLog) -> Iterator[None]:
+def _switching(now: Generation, name: str) -> Iterator[None]:
     """Keep all writers out, and put the next generation into force unless the body fails."""
     if now.store.exclusive:
         with now.live.writing():
@@ -151,35 +149,13 @@ def _switching(now: Generation, log: StatisticsLog) -> Iterator[None]:
             finally:
                 now.live.look_anew()  # also where the call is interrupted: it may be in force
         return
-    writer = ChunkWriter(now.store, log, now.encoder)
-    _finish_silent_batches(writer, log)
-    key = close_to_writers(now.store, log.new_batch())
+    key = close_to_writers(now.store, name)
     try:
-        _await_batches(writer, log, now.store.name)
         yield
     except BaseException:
         now.store.delete_log([key])
         raise
     supersede(now.store)  # where this fails it may be in force, so that writers stay out until another call
-
-
-def _finish_silent_batches(writer: ChunkWriter, log: StatisticsLog) -> None:
-    """Wait for writers that may be dead before others are kept waiting; after their lease, finish their batches."""
-    writer.recover()
-    while any(intent.silence > SILENT_SECONDS for intent in log.intents()):
-        time.sleep(POLL_SECONDS)
-        writer.recover()
-
-
-def _await_batches(writer: ChunkWriter, log: StatisticsLog, name: str) -> None:
-    """Wait until every batch that has begun has ended; new ones do not begin."""
-    end = time.monotonic() + CLOSED_SECONDS / 2
-    writer.recover(wait=False)
-    while log.has_intents:
-        if time.monotonic() >= end:
-            raise StoreError(f"a batch on {name} has not ended for {CLOSED_SECONDS / 2:.0f} s: run the reindex again")
-        time.sleep(POLL_SECONDS)
-        writer.recover(wait=False)
 
 
 @dataclass

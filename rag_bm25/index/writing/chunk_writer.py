@@ -312,7 +312,7 @@ class ChunkWriter:
 
     def _carry_over(self, write: OpenWrite, after: Contribution) -> None:
         """End a batch in a generation that ends, and raise where it must be written to the next one, too."""
-        # Its intent may have come too late to be waited for. Where it did not, to write it again changes nothing.
+        # Its rows may have come after the last list of rows. Where they did not, to write it again changes nothing.
         if write.is_open:
             write.commit(after)
         self._require_in_force()
@@ -324,8 +324,8 @@ class ChunkWriter:
             if time.monotonic() >= end:
                 raise StoreError(
                     f"{self._store.name} has been closed to writers for {CLOSED_SECONDS:.0f} s, by a reindex that is "
-                    "about to end or was killed: run the same `rag-bm25 reindex` again, or one without settings to keep "
-                    "this generation"
+                    "about to end or was killed: run the same `rag-bm25 reindex` again, or one without settings to "
+                    "keep this generation"
                 )
             time.sleep(POLL_SECONDS)
             self._log.refresh()

@@ -1,9 +1,9 @@
 """The rows that end a generation of an index: the log of each one tells whether the next one is in force.
 
 The row ``generation`` is written once, when the next generation has every chunk: from then on this one is superseded.
-On a server the writers of other hosts are stopped before. A writer reads the log after its intent, and before it
-acknowledges; who replaces a generation stores a row ``closing`` before it looks for intents. So at least one of the two
-sees the other: a batch is waited for and carried over, or its writer waits, and does it again in the next generation.
+On a server the writers of other hosts are stopped before. A writer stores the rows of a batch, then reads the log, then
+acknowledges. A reindex stores a row ``closing``, then lists the rows for the last time. So one of the two sees the
+other: the list has the rows, or the writer waits, and writes the batch to the next generation, too.
 """
 
 from __future__ import annotations
