@@ -17,6 +17,7 @@ from rag_bm25.index import copy_index, drop_former_generations, drop_index
 from rag_bm25.index.maintenance import generations
 from rag_bm25.ingestion import reindex
 from rag_bm25.ingestion.source_roots import SourceRoot, read_source_roots, set_source_roots
+from rag_bm25.store import memory
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -243,15 +244,56 @@ def test_who_may_not_write_may_not_reindex(store: MemoryStore, config: IndexConf
         reindex(BM25Index.from_store(store.reopen(), config=config, read_only=True), other)
 
 
+def test_a_name_that_a_generation_could_have_is_refused() -> None:
+    with pytest.raises(ParameterError, match="not end in __g and a number"):
+        memory.MemoryStore("docs__g2")
+
+
+def killed_in_the_last_round(store: MemoryStore, config: IndexConfig, other: IndexConfig) -> None:
+    """On a server, nobody opens the index to writers after a kill."""
+    deaths = [10_000]
+    index = BM25Index.from_store(Dying(store, deaths), config=config)
+    index.add(["apple"], ids=["a"])
+    roots = generations.copy_roots
+
+    def die(*stores: MemoryStore) -> None:
+        deaths[0] = 0
+        roots(*stores)
+        stores[1].insert_log([])
+
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(StoreError, match="dead"):
+        patch.setattr(generations, "copy_roots", die)
+        reindex(index, other)
+
+
+def test_writers_of_a_server_wait_for_the_switch_and_refuse_where_it_does_not_come(
+    config: IndexConfig, other: IndexConfig, clocks: Clocks
+) -> None:
+    store = MemoryStore(exclusive=False)
+    killed_in_the_last_round(store, config, other)
+    writer, began = BM25Index.from_store(store.reopen(), config=config), clocks.monotonic
+    with pytest.raises(StoreError, match="has been closed to writers for 60 s, by a reindex that is about to end"):
+        writer.add(["fig"])
+    assert clocks.monotonic - began >= 60
+    assert writer.search("apple")
+    with pytest.raises(StoreError, match="killed less than 10 minutes ago"):
+        reindex(writer, other)
+    clocks.wait(600)
+    reindex(writer, config)  # no other settings: it keeps what is there
+    writer.add(["fig"], ids=["b"])
+    assert_sound(fresh(store), {"a": "apple", "b": "fig"})
+    assert fresh(store).config == config
+
+
 class Dying(MemoryStore):
     """A store of a process that ends at a call: that one and all later ones fail, also those of its other stores."""
 
-    def __init__(self, store: MemoryStore, deaths: list[int], calls: list[str]) -> None:
+    def __init__(self, store: MemoryStore, deaths: list[int]) -> None:
         super().__init__(exclusive=store.exclusive, collections=store.collections)
-        self.deaths, self.writes = deaths, calls
+        self.deaths = deaths
 
     def reopen(self) -> Dying:
-        return Dying(self, self.deaths, self.writes)
+        return Dying(self, self.deaths)
 
     def insert_log(self, rows: list[LogRow], *, defer: bool = False) -> None:  # type: ignore[override]
         self._die_or(lambda: super(Dying, self).insert_log(rows, defer=defer))
@@ -282,11 +324,11 @@ def test_killed_at_any_write_it_leaves_a_whole_index_and_comes_to_its_end_when_r
         rows = MemoryStore(exclusive=store.exclusive)
         filled(rows, config)
         deaths = [10_000]
-        index = BM25Index.from_store(Dying(rows, deaths, []), config=config)
+        index = BM25Index.from_store(Dying(rows, deaths), config=config)
         deaths[0] = step
         try:
             reindex(index, other)
-            drop_former_generations(Dying(rows, deaths, []))
+            drop_former_generations(Dying(rows, deaths))
             break
         except StoreError as error:
             assert "dead" in str(error)  # noqa: PT017 - each step is one
