@@ -131,6 +131,13 @@ def test_several_writers_of_a_server_lose_nothing(seed: int) -> None:
         index.close()
 
 
+@pytest.mark.parametrize("engine", ["server", engines.PACKAGED])
+def test_writers_in_other_processes_lose_nothing(engine: str, tmp_path: Path) -> None:
+    from soak.several_writers import run
+
+    run(engines.uri_of(engine), tmp_path, writers=3, readers=1, operations=6, generations=True)
+
+
 @pytest.mark.usefixtures("embedded")
 def test_several_writers_of_an_embedded_engine_lose_nothing(tmp_path: Path) -> None:
     opened = Opening(lambda _: engines.open_store("embedded", tmp_path))
