@@ -226,11 +226,14 @@ class Generation(Reencode):
     """Replace an index by its next generation, and drop the former one."""
 
     config = IndexConfig(chunk_size=15, length_unit="terms", analyzer=split)
-    k1 = 1.5
+
+    @property
+    def k1(self) -> float:
+        return float((self.folder / "k1").read_text("utf-8"))
 
     def write_needs(self) -> None:
         super().write_needs()
-        self.k1 = 2.3 - self.k1  # in turns
+        (self.folder / "k1").write_text(str(self.rng.randint(1, 1_000) / 1_000), "utf-8")
 
     def run(self) -> None:
         with self._open() as index:
