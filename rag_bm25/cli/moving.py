@@ -153,7 +153,7 @@ def _reindex_in_place(
         with progress_bars(progress) as update:
             report = reindex(index, config, progress=update)
         name = index.stats().name
-    line = f"{name} has {count(report.num_chunks, 'chunk')}, and is in force; --drop-old drops former generations"
+    line = f"{name} is in force: {count(report.num_chunks, 'chunk')}; --drop-old drops the former generations"
     print_result(as_json, asdict(report), line)
 
 

@@ -28,6 +28,7 @@ from rag_bm25.statistics.log.generation import (
     SUPERSEDED_KEY,
     close_to_writers,
     generation_in_force,
+    is_superseded,
     open_to_writers,
     supersede,
 )
@@ -104,14 +105,30 @@ def drop_former_generations(store: Store) -> int:
         Number of rows that were dropped.
     """
     dropped = 0
-    with generation_in_force(store) as newest, ExitStack() as opened:
-        former = store
-        while former.generation < newest.generation:
-            dropped += former.count_unloaded() if former.has_chunks() else 0
-            former.drop_chunks()
-            former.delete_log([key for key in former.log_keys() if key != SUPERSEDED_KEY])  # by which others find on
-            former = opened.enter_context(closing(former.successor()))
+    for former in _former_generations(store):
+        dropped += _count(former)
+        former.drop_chunks()
+        former.delete_log([key for key in former.log_keys() if key != SUPERSEDED_KEY])  # which leads to the next one
     return dropped
+
+
+def count_by_generation(store: Store) -> dict[int, int]:
+    """Return the number of rows of each generation, up to the one in force."""
+    counts = {former.generation: _count(former) for former in _former_generations(store)}
+    with generation_in_force(store) as newest:
+        return {**counts, newest.generation: _count(newest)}
+
+
+def _count(store: Store) -> int:
+    return store.count_unloaded() if store.has_chunks() else 0
+
+
+def _former_generations(store: Store) -> Iterator[Store]:
+    """Yield the store of each generation before the one in force, while it is open."""
+    with ExitStack() as opened:
+        while is_superseded(store):
+            yield store
+            store = opened.enter_context(closing(store.successor()))
 
 
 @contextmanager
