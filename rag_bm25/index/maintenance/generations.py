@@ -24,6 +24,7 @@ from rag_bm25.index.maintenance.pending import json_digest
 from rag_bm25.index.searching.rows import to_chunk
 from rag_bm25.index.stored_config import config_to_dict
 from rag_bm25.index.writing.pipeline import WriteOptions
+from rag_bm25.statistics.log.changes import changed_since, list_batches
 from rag_bm25.statistics.log.generation import (
     SUPERSEDED_KEY,
     close_to_writers,
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from rag_bm25.events import Progress
     from rag_bm25.index.config import IndexConfig
     from rag_bm25.index.generation import Generation
+    from rag_bm25.statistics.log.table import Listing
     from rag_bm25.store.protocol import Store
     from rag_bm25.store.rows import ChunkRow
 
@@ -185,43 +187,47 @@ class _Copying:
     progress: Callable[[Progress], None] | None
     removed: int = 0
     _carried: dict[bytes, str] = field(init=False)  # the batch of each chunk; "" where it is not known
+    _listed: Listing | None = None  # what the log had at the beginning of the last call
 
     def __post_init__(self) -> None:
         self._carried = dict.fromkeys(_newest_batches(self.target._store), "")
 
     def catch_up(self) -> int:
         """Carry over what has changed since the last call; return how many chunks that were."""
+        before, self._listed = self._listed, list_batches(self.source)
+        logged = before and changed_since(self.source, before, self._listed)
+        changed = self._find_changed() if logged is None else list(map(bytes.fromhex, logged))
+        for start in range(0, len(changed), PAGE):
+            self._carry(changed[start : start + PAGE])
+            report_progress(self.progress, "chunks encoded", min(start + PAGE, len(changed)), len(changed))
+        return len(changed)
+
+    def _find_changed(self) -> list[bytes]:
+        """Compare the keys and batches of all chunks."""
         present = _newest_batches(self.source)
         changed = [digest for digest, batch in present.items() if self._carried.get(digest) != batch]
-        deleted = list(self._carried.keys() - present)
-        for done, some in _pages(changed):
-            self._write(some)
-            report_progress(self.progress, "chunks encoded", done, len(changed))
-        for _, some in _pages(deleted):
-            self._delete(some)
-        return len(changed) + len(deleted)
+        return [*changed, *(self._carried.keys() - present)]
 
-    def _write(self, digests: Sequence[bytes]) -> None:
-        """Encode chunks as they are stored now."""
+    def _carry(self, digests: Sequence[bytes]) -> None:
+        """Encode chunks as they are stored now, and delete those that are not."""
         self.keep_claim()
         rows = self.source.get_chunks(_pks(digests), dense=True)
-        newest = {row.pk[:-1]: row for row in sorted(rows, key=lambda row: row.batch)}
+        newest = {bytes.fromhex(row.pk[:-1]): row for row in sorted(rows, key=lambda row: row.batch)}
         for namespace, some in _by_namespace(newest.values()).items():
             chunks = map(self._to_chunk, some)
             self.target._pipeline.write_stream(chunks, None, WriteOptions(namespace, assume_new=False, workers=0), None)
-        self._carried.update((bytes.fromhex(digest), intern(row.batch)) for digest, row in newest.items())
+        self._delete([digest for digest in digests if digest not in newest])
+        self._carried.update((digest, intern(row.batch)) for digest, row in newest.items())
 
     def _to_chunk(self, row: ChunkRow) -> NewChunk:
         return replace(check_given_chunk(to_chunk(row), self.target.config.fields), dense=row.dense)
 
     def _delete(self, digests: Sequence[bytes]) -> None:
-        """Delete chunks that are no longer there."""
-        self.keep_claim()
-        rows = self.target._store.get_chunks(_pks(digests), contents=False)
+        rows = self.target._store.get_chunks(_pks(digests), contents=False) if digests else []
         for namespace, some in _by_namespace(rows).items():
             self.removed += self.target.delete([row.id for row in some], namespace=namespace)
         for digest in digests:
-            del self._carried[digest]
+            self._carried.pop(digest, None)
 
 
 def _newest_batches(store: Store) -> dict[bytes, str]:
@@ -242,10 +248,3 @@ def _by_namespace(rows: Iterable[ChunkRow]) -> dict[str, list[ChunkRow]]:
     for row in rows:
         grouped[row.namespace].append(row)
     return grouped
-
-
-def _pages(digests: Sequence[bytes]) -> Iterator[tuple[int, Sequence[bytes]]]:
-    """Yield pages, each with the number of chunks up to its end."""
-    for start in range(0, len(digests), PAGE):
-        page = digests[start : start + PAGE]
-        yield start + len(page), page

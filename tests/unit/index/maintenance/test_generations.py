@@ -169,10 +169,11 @@ def chunk(id_: str) -> object:
     return Chunk(id_, f"w{id_.removeprefix('new-')}", {})
 
 
+@pytest.mark.parametrize("compacted", [False, True])
 def test_what_is_written_meanwhile_is_carried_over(
-    store: MemoryStore, config: IndexConfig, other: IndexConfig, monkeypatch: pytest.MonkeyPatch
+    compacted: bool, store: MemoryStore, config: IndexConfig, other: IndexConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also in the last round before the writers are stopped."""
+    """Also where the log no longer tells what that was."""
     index, writer = filled(store, config), BM25Index.from_store(store.reopen(), config=config)
     catch_up, rounds = generations._Copying.catch_up, []
 
@@ -181,6 +182,8 @@ def test_what_is_written_meanwhile_is_carried_over(
         if len(rounds) == 1:
             writer.add(["w1 updated", "w1 added"], ids=["1", "added"])
             writer.delete(["2"])
+            if compacted:
+                writer._live.log.compact(above=0)
         return rounds[-1]
 
     monkeypatch.setattr(generations._Copying, "catch_up", writing_meanwhile)
