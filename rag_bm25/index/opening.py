@@ -114,7 +114,8 @@ def _refuse_server_options(connection: Mapping[str, Any]) -> None:
 def open_config(store: Store, log: StatisticsLog, options: OpenOptions) -> IndexConfig:
     """Return the config of a stored index, after checking the given one; or create the index."""
     exists, config = store.exists(), options.config
-    stored = _stored_config(store, options) if exists else _read_remains(store)
+    stored = _stored_config(store, options) if exists else None
+    _require_in_force(store, exists=exists)
     if stored is not None:
         return stored
     is_lost = store.has_chunks()
@@ -141,9 +142,9 @@ def open_config(store: Store, log: StatisticsLog, options: OpenOptions) -> Index
     return _stored_config(store, options) or config  # of several creators, the last one's counts
 
 
-def _read_remains(store: Store) -> None:
+def _require_in_force(store: Store, *, exists: bool) -> None:
     """Refuse what is left of a former generation whose chunks were dropped."""
-    if is_superseded(store):
+    if not exists and is_superseded(store):
         raise SupersededError(store.name)
 
 

@@ -68,13 +68,14 @@ class MemoryStore:
     ['Milvus stores sparse vectors.']
     """
 
+    generation = 1
+
     def __init__(self, collection: str = "docs") -> None:
         check_name(collection)
         self.collections = Collections()
         self._collection = collection
         self._is_closed = False
         self._own_log_writes = 0
-        self.generation = 1
 
     def reopen(self) -> MemoryStore:
         """Open another store on the same rows, as another process would.

@@ -195,7 +195,7 @@ class _Copying:
     def catch_up(self) -> int:
         """Carry over what has changed since the last call; return how many chunks that were."""
         before, self._listed = self._listed, list_batches(self.source)
-        logged = before and changed_since(self.source, before, self._listed)
+        logged = None if before is None else changed_since(self.source, before, self._listed)
         changed = self._find_changed() if logged is None else list(map(bytes.fromhex, logged))
         for start in range(0, len(changed), PAGE):
             self._carry(changed[start : start + PAGE])

@@ -73,6 +73,8 @@ class MilvusStore(MilvusLogStore):
         If Milvus cannot be reached or started.
     """
 
+    generation = 1
+
     def __init__(
         self,
         uri: str | Path,

@@ -289,6 +289,56 @@ def test_writers_of_a_server_wait_for_the_switch_and_refuse_where_it_does_not_co
     assert fresh(store).config == config
 
 
+@pytest.mark.parametrize(("call", "method"), [("add", "insert_chunks"), ("update", "delete_chunks")])
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_a_batch_that_the_last_round_may_have_missed_is_written_again(
+    call: str, method: str, moment: str, config: IndexConfig, other: IndexConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a server, where the switch comes between the intent of a batch and its acknowledgement."""
+    store = MemoryStore(exclusive=False)
+    index, writer = filled(store, config), BM25Index.from_store(store.reopen(), config=config)
+    write, done = getattr(writer._store, method), []
+
+    def meet(items: list[object]) -> None:
+        monkeypatch.undo()
+        if moment == "before":
+            reindex(index, other)
+        write(items)
+        if moment == "after":
+            reindex(index, other)
+        done.append(method)
+
+    monkeypatch.setattr(writer._store, method, meet)
+    id_ = "new" if call == "add" else "3"
+    assert writer.add(["w3 met"], ids=[id_]) == [id_]
+    assert done == [method]
+    assert_sound(fresh(store), {**TEXTS, id_: "w3 met"})
+    assert texts_of(writer) == texts_of(fresh(store))
+
+
+def test_a_reindex_that_was_taken_for_dead_changes_nothing(
+    config: IndexConfig, other: IndexConfig, clocks: Clocks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = MemoryStore(exclusive=False)
+    index, second = filled(store, config), BM25Index.from_store(store.reopen(), config=config)
+    catch_up, rounds = generations._Copying.catch_up, []
+
+    def sleeping(copying: generations._Copying) -> int:
+        carried = catch_up(copying)
+        rounds.append(carried)
+        if len(rounds) == 2:
+            clocks.wait(601)
+            reindex(second, replace(other, k1=0.5))
+            second.add(["w1 later"], ids=["later"])
+        return carried
+
+    monkeypatch.setattr(generations._Copying, "catch_up", sleeping)
+    with pytest.raises(StoreError, match="another process has taken over the reindex"):
+        reindex(index, other)
+    assert_sound(fresh(store), {**TEXTS, "later": "w1 later"})
+    assert fresh(store).config.k1 == 0.5
+
+
 class Dying(MemoryStore):
     """A store of a process that ends at a call: that one and all later ones fail, also those of its other stores."""
 
