@@ -181,9 +181,9 @@ def test_what_is_written_meanwhile_is_carried_over(
         rounds.append(catch_up(copying))
         if len(rounds) == 1:
             writer.add(["w1 updated", "w1 added"], ids=["1", "added"])
+            writer._live.log.compact(above=0 if compacted else 99)
             writer.delete(["2"])
-            if compacted:
-                writer._live.log.compact(above=0)
+            writer._live.log.compact(above=0 if compacted else 99)
         return rounds[-1]
 
     monkeypatch.setattr(generations._Copying, "catch_up", writing_meanwhile)
@@ -287,6 +287,22 @@ def test_writers_of_a_server_wait_for_the_switch_and_refuse_where_it_does_not_co
     writer.add(["fig"], ids=["b"])
     assert_sound(fresh(store), {"a": "apple", "b": "fig"})
     assert fresh(store).config == config
+
+
+def test_an_index_that_was_interrupted_at_the_switch_finds_out_whether_it_took_place(
+    store: MemoryStore, config: IndexConfig, other: IndexConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index, supersede = filled(store, config), generations.supersede
+
+    def interrupted(of: MemoryStore) -> None:
+        supersede(of)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(generations, "supersede", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        reindex(index, other)
+    index.add(["w3 after"], ids=["after"])
+    assert_sound(fresh(store), {**TEXTS, "after": "w3 after"})
 
 
 @pytest.mark.parametrize(("call", "method"), [("add", "insert_chunks"), ("update", "delete_chunks")])
