@@ -114,6 +114,8 @@ def reindex_(
     """
     given, options = {**settings.given(), **words.given()}, parse_storage(storage)
     if drop_old:
+        if given or to_collection or to_uri:
+            raise typer.BadParameter("makes no index, so that it takes no settings", param_hint="--drop-old")
         _drop_old(place, as_json)
         return
     if to_collection is None and to_uri is None:
