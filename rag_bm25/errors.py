@@ -26,7 +26,7 @@ written by a programmer: ``k``, ``fusion``, ``statistics``, ``syntax``, ``feedba
 
 from __future__ import annotations
 
-REINDEX = "`rag-bm25 reindex` makes a new index from its texts"
+REINDEX = "`rag-bm25 reindex --to-collection NAME` makes a new index from its texts"
 """The way out of an index of an earlier format."""
 
 MAX_SHOWN = 200

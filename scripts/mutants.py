@@ -63,7 +63,15 @@ MUTANTS = [
     Mutant("query/correction", ", -forms[form], form), default", ", form), default"),
     # The log
     Mutant(f"{LOG}/keys", " if len(some) == parts\n", "\n"),
-    Mutant(f"{LOG}/keys", 'frozenset({"config", "copy", "root"})', 'frozenset({"config", "root"})'),
+    Mutant(f"{LOG}/keys", 'frozenset({"closing", "config", "copy"', 'frozenset({"closing", "config"'),
+    Mutant(f"{LOG}/changes", "        return None\n    table", "        pass\n    table"),
+    Mutant(f"{LOG}/changes", "            if batch not in ended\n", "            if batch in ended\n"),
+    Mutant("index/maintenance/generations", "keep_claim()  # else the target may be in force", "removed  # "),
+    Mutant(
+        WRITER,
+        "            write.commit(after)\n        self._require_in_force()\n",
+        "            write.commit(after)\n",
+    ),
     Mutant(f"{LOG}/batches", "self._last = max(self._last, batch)", "pass"),
     Mutant(f"{LOG}/table", "earlier(mark, OVERLAP_SECONDS)", "mark"),
     Mutant(f"{LOG}/sums", "self._counted = covers | (self._counted - set(self.head.covers))", "self._counted = covers"),

@@ -20,6 +20,7 @@ from rag_bm25.errors import ChunkNotFoundError, IndexNotFoundError, RagBM25Error
 from rag_bm25.hits.neighbors import order_in_source, source_of
 from rag_bm25.index.arguments import name_namespace
 from rag_bm25.index.index import BM25Index
+from rag_bm25.index.maintenance.generations import count_by_generation
 from rag_bm25.ingestion.source_options import as_flags
 from rag_bm25.ingestion.source_roots import read_source_roots
 
@@ -69,7 +70,8 @@ def _list_indexes(place: opt.IndexAddress, as_json: bool) -> None:
         table.add_column(heading, justify="right" if heading == "chunks" else "left", overflow="fold")
     for row in rows:
         figures = (f"{row['chunks']:,}", row["namespaces"]) if "error" not in row else ("?", [row["error"]])
-        table.add_row(row["name"], figures[0], join_first(each or "default" for each in figures[1]) or "none")
+        namespaces = join_first(each or "default" for each in figures[1]) or "none"
+        table.add_row(_name_generations(row), figures[0], namespaces)
     print_result(as_json, rows, *([table] if rows else []))
     if not (rows or as_json):
         print_note(f"there is no index at {place.uri}; `rag-bm25 ingest` creates one")
@@ -78,11 +80,22 @@ def _list_indexes(place: opt.IndexAddress, as_json: bool) -> None:
 def _describe_index(place: opt.IndexAddress, name: str) -> dict[str, Any]:
     """Return the figures of an index, or why it cannot be opened."""
     try:
-        with opt.IndexAddress(place.uri, name, place.token).open(read_only=True) as index:
-            stats = index.stats()
+        address = opt.IndexAddress(place.uri, name, place.token)
+        with address.open(read_only=True) as index, closing(address.store(read_only=True)) as store:
+            stats, counts = index.stats(), count_by_generation(store)
     except RagBM25Error as error:
         return {"name": name, "error": str(error)}
-    return {"name": name, "chunks": stats.num_chunks, "namespaces": list(stats.namespaces)}
+    generations = {"generations": counts} if len(counts) > 1 else {}
+    return {"name": name, "chunks": stats.num_chunks, "namespaces": list(stats.namespaces), **generations}
+
+
+def _name_generations(row: dict[str, Any]) -> str:
+    """Return the name of an index, with its generation and how many former ones are kept."""
+    if "generations" not in row:
+        return str(row["name"])
+    *former, newest = row["generations"]
+    kept = sum(row["generations"][one] > 0 for one in former)
+    return f"{row['name']} (generation {newest}{f', {kept} kept' if kept else ''})"
 
 
 def _list_sources(index: BM25Index, conditions: Any, namespace: list[str] | None, as_json: bool) -> None:

@@ -17,6 +17,7 @@ from rag_bm25.errors import ConfigMismatchError, FormatError, IndexNotFoundError
 from rag_bm25.index.config import IndexConfig
 from rag_bm25.index.maintenance.copying import CopyPlan, copy_index, drop_index, plan_copy
 from rag_bm25.index.maintenance.former import FormerIndex, is_former
+from rag_bm25.index.maintenance.generations import drop_former_generations
 from rag_bm25.index.opening import closed_on_failure
 from rag_bm25.index.settings import with_settings
 from rag_bm25.ingestion.reindexing import reindex
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from rag_bm25.index.index import BM25Index
     from rag_bm25.store.protocol import Store
+    from rag_bm25.store.storage import StorageOptions
 
 ToToken: TypeAlias = Annotated[
     str | None,
@@ -82,30 +84,47 @@ def copy(
 
 
 def reindex_(
-    to_collection: Annotated[str, opt.option("Name of the new index.")],
     place: opt.IndexAddress,
     settings: IndexOptions,
     words: WordFiles,
+    to_collection: Annotated[
+        str | None, opt.option("Name of a new index; by default the index is replaced under its own name.")
+    ] = None,
     to_uri: Annotated[
         str | None,
         opt.option("Place of the new index; by default that of the old one.", callback=opt.refuse_memory),
     ] = None,
     to_token: ToToken = None,
     storage: Storage = None,
+    drop_old: Annotated[
+        bool, opt.option("Drop the chunks of former generations, and do nothing else.", "--drop-old")
+    ] = False,
     progress: opt.ShowProgress = None,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Encode the stored texts into a new index with other settings.
+    """Encode the stored texts again with other settings, in place or into a new index.
+
+    In place, searches and writes go on. The next generation is made beside the present one, and comes into force under
+    the same name; the former one keeps its chunks until --drop-old.
 
     Settings that are not given stay; an analyzer of your own must be named again, and --analyzer
-    rag_bm25.analysis:Analyzer goes back to the built-in one. The old index answers searches meanwhile, and stays. Run
-    the same command again after an interruption, or to catch up with later writes to the old index; then let the
-    readers open the new one. Of an index of an earlier format, the texts are read, and the settings that this version
-    has.
+    rag_bm25.analysis:Analyzer goes back to the built-in one. Run the same command again after an interruption. With
+    --to-collection that also catches up with later writes to the old index; then let the readers open the new one. Of
+    an index of an earlier format, the texts are read, and the settings that this version has.
     """
     given, options = {**settings.given(), **words.given()}, parse_storage(storage)
+    if drop_old:
+        if given or to_collection or to_uri:
+            raise typer.BadParameter("makes no index, so that it takes no settings", param_hint="--drop-old")
+        _drop_old(place, as_json)
+        return
+    if to_collection is None and to_uri is None:
+        _reindex_in_place(place, given, options, progress, as_json)
+        return
     to = opt.IndexAddress(
-        to_uri or place.uri, to_collection, to_token if to_uri not in {None, place.uri} else place.token
+        to_uri or place.uri,
+        to_collection or place.collection,
+        to_token if to_uri not in {None, place.uri} else place.token,
     )
     _require_another(to, place)
     with _open_source(place, given) as source:
@@ -114,12 +133,36 @@ def reindex_(
         try:
             target = to.open(config=config, storage=options)
         except ConfigMismatchError as error:
-            msg = f"{to_collection!r} already exists, and {error}. Drop it first, or choose another --to-collection."
+            msg = f"{to.collection!r} already exists, and {error}. Drop it first, or choose another --to-collection."
             raise ConfigMismatchError(msg) from None
         with target, progress_bars(progress) as update:
             report, name = reindex(source, target, progress=update), target.stats().name
     line = f"{name} has {count(report.num_chunks, 'chunk')}; {count(report.removed, 'chunk')} removed"
     print_result(as_json, asdict(report), line)
+
+
+def _reindex_in_place(
+    place: opt.IndexAddress,
+    given: "Mapping[str, Any]",
+    storage: "StorageOptions | None",
+    progress: bool | None,
+    as_json: bool,
+) -> None:
+    """Replace an index by its next generation."""
+    with place.open_existing(analyzer=None, storage=storage) as index:
+        config = with_settings(opt.with_analyzer(index.config, place.text_analyzer), given)
+        require_analyzer(config.analyzer)
+        with progress_bars(progress) as update:
+            report = reindex(index, config, progress=update)
+        name = index.stats().name
+    line = f"{name} is in force: {count(report.num_chunks, 'chunk')}; --drop-old drops the former generations"
+    print_result(as_json, asdict(report), line)
+
+
+def _drop_old(place: opt.IndexAddress, as_json: bool) -> None:
+    with place.open_existing(), closing(place.store()) as store:
+        rows, name = drop_former_generations(store), store.name
+    print_result(as_json, {"rows": rows}, f"dropped the former generations of {name}: {count(rows, 'row')}")
 
 
 def _open_source(place: opt.IndexAddress, given: "Mapping[str, Any]") -> "BM25Index | FormerIndex":

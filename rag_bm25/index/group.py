@@ -4,14 +4,19 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from itertools import chain
+from operator import is_not
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from rag_bm25.documents.checks import check_sequence
 from rag_bm25.errors import ConfigMismatchError, InputError
 from rag_bm25.events import Events
+from rag_bm25.index.generation import Generation
 from rag_bm25.index.index import BM25Index
+from rag_bm25.index.lifetime import require_open
 from rag_bm25.index.live_statistics import LiveStatistics
+from rag_bm25.index.opening import AS_IT_IS
 from rag_bm25.index.searching.group_store import GroupStore, refuse_writing
 from rag_bm25.index.settings import document_side
 from rag_bm25.index.stored_config import config_to_dict, contract_in, require_same
@@ -160,12 +165,28 @@ class IndexGroup(BM25Index):
         check_sequence("indexes", indexes, "BM25Index")
         self.parts = tuple(chain.from_iterable(map(_parts_of, indexes)))
         _check_parts(self.parts)
-        first = self.parts[0]
-        terms = MergedTerms(len(self.parts))
-        store = GroupStore([part._store for part in self.parts], terms, self._close_parts)
-        events = Events(store.name, on_event)
-        live = GroupStatistics([part._live for part in self.parts], terms, store.threads, events)
-        self._assemble(cast("Store", store), first.config, first._encoder, live, read_only=True)
+        self._on_event = on_event
+        self._joined = [part._current() for part in self.parts]
+        self._begin(self._join(self._joined), replace(AS_IT_IS, read_only=True))
+
+    def _join(self, parts: Sequence[Generation]) -> Generation:
+        """Return some generations of the indexes as one."""
+        first, terms = parts[0], MergedTerms(len(parts))
+        store = GroupStore([part.store for part in parts], terms, self._close_parts)
+        events = Events(store.name, self._on_event)
+        live = GroupStatistics([part.live for part in parts], terms, store.threads, events)
+        return Generation(cast("Store", store), first.config, first.encoder, live, refuse_writing)
+
+    def _current(self) -> Generation:
+        """Return the generations in force, joined anew where an index has gone on to another one."""
+        require_open(self)
+        with self._going_on:
+            parts = [part._current() for part in self.parts]
+            if any(map(is_not, parts, self._joined)):
+                _check_parts(self.parts)
+                self._former.append(self._generation)
+                self._generation, self._joined = self._join(parts), parts
+            return self._generation
 
     def _close_parts(self) -> None:
         for part in self.parts:
@@ -174,10 +195,10 @@ class IndexGroup(BM25Index):
     def _store_of(self, chunk: Hit | Chunk) -> Store:
         return self._store if chunk.part is None else self.parts[chunk.part]._store
 
-    def _with_contexts(self, hits: list[H], options: SearchOptions) -> list[H]:
+    def _with_contexts(self, now: Generation, hits: list[H], options: SearchOptions) -> list[H]:  # noqa: ARG002
         """Give each hit the neighbours that it has in its own index."""
         shown = {
-            number: iter(part._with_contexts([hit for hit in hits if hit.part == number], options))
+            number: iter(part._with_contexts(part._current(), [hit for hit in hits if hit.part == number], options))
             for number, part in enumerate(self.parts)
         }
         return [next(shown[cast("int", hit.part)]) for hit in hits]

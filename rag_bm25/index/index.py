@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import threading
+import weakref
 from dataclasses import asdict, replace
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 
 from rag_bm25.checks import (
     as_str,
@@ -16,7 +18,7 @@ from rag_bm25.checks import (
 )
 from rag_bm25.documents.checks import check_id, check_ids, check_namespace, check_sequence, check_texts
 from rag_bm25.documents.chunks import Chunk, Hit
-from rag_bm25.errors import InputError, ReadOnlyError
+from rag_bm25.errors import ConfigMismatchError, InputError, ReadOnlyError
 from rag_bm25.events import Events
 from rag_bm25.hits.highlights import Highlighting
 from rag_bm25.hits.options import (
@@ -39,12 +41,13 @@ from rag_bm25.index.arguments import (
 )
 from rag_bm25.index.config import require_dense_field
 from rag_bm25.index.coroutines import WriteThread
-from rag_bm25.index.lifetime import WhileOpen
+from rag_bm25.index.generation import Generation
+from rag_bm25.index.lifetime import OfGeneration, WhileOpen, require_open
 from rag_bm25.index.live_statistics import LiveStatistics
 from rag_bm25.index.maintenance.answers import AnswerCalibration, AnswerFitter
 from rag_bm25.index.maintenance.reencoding import reencode, rewrite
 from rag_bm25.index.maintenance.verification import repair, verify
-from rag_bm25.index.opening import OpenOptions, closed_on_failure, open_config, open_store
+from rag_bm25.index.opening import AS_IT_IS, OpenOptions, closed_on_failure, open_config, open_store
 from rag_bm25.index.searching.contexts import WINDOWS, add_contexts, read_passages
 from rag_bm25.index.searching.diagnosing import Diagnoser, Search
 from rag_bm25.index.searching.hybrid import HybridRequest, HybridSearcher
@@ -59,6 +62,7 @@ from rag_bm25.index.stats import compute_stats, find_frequent_names
 from rag_bm25.index.writing.pipeline import WriteOptions, WritePipeline
 from rag_bm25.query.query import Query
 from rag_bm25.query.scores import with_placement
+from rag_bm25.statistics.log.generation import SupersededError
 from rag_bm25.statistics.log.log import StatisticsLog
 from rag_bm25.statistics.log.source_roots import drop_damaged_roots
 from rag_bm25.store.rows import Scope, SearchArm
@@ -73,7 +77,6 @@ if TYPE_CHECKING:
 
     from rag_bm25.analysis import TextAnalyzer
     from rag_bm25.documents.chunks import AddReport, Fragment, GivenChunk, HybridHit, Passage
-    from rag_bm25.documents.encoder import DocumentEncoder
     from rag_bm25.events import Event, Progress
     from rag_bm25.hits.options import SearchOptions
     from rag_bm25.index.arguments import FilterLike, Namespaces
@@ -111,16 +114,12 @@ class BM25Index:
 
     Parameters
     ----------
-    store, log, config
-        The rows, the statistics in the same store, and the stored config, as :meth:`open` and :meth:`from_store` check
-        it.
-    read_only, refresh_interval
-        As for :meth:`open`.
+    store, log, config, options
+        The rows, the statistics in the same store, the stored config, and the arguments of opening, as :meth:`open` and
+        :meth:`from_store` check them.
 
     Attributes
     ----------
-    config : IndexConfig
-        The parameters in use.
     repaired : RepairReport or None
         Report of the repair, if the index was opened with ``repair=True``.
 
@@ -134,45 +133,29 @@ class BM25Index:
                 print(hit.score, hit.text)
     """
 
-    _live = WhileOpen[LiveStatistics]()
-    _weigher = WhileOpen[QueryWeigher]()
-    _terms = WhileOpen[TermLister]()
-    _searcher = WhileOpen[Searcher]()
-    _hybrid = WhileOpen[HybridSearcher]()
-    _pipeline = WhileOpen[WritePipeline]()
+    _live = OfGeneration[LiveStatistics]()
+    _weigher = OfGeneration[QueryWeigher]()
+    _terms = OfGeneration[TermLister]()
+    _searcher = OfGeneration[Searcher]()
+    _hybrid = OfGeneration[HybridSearcher]()
+    _pipeline = OfGeneration[WritePipeline]()
     _write_thread = WhileOpen[WriteThread]()
 
-    def __init__(
-        self,
-        store: Store,
-        log: StatisticsLog,
-        config: IndexConfig,
-        *,
-        read_only: bool = False,
-        refresh_interval: float = 1.0,
-    ) -> None:
+    def __init__(self, store: Store, log: StatisticsLog, config: IndexConfig, options: OpenOptions = AS_IT_IS) -> None:
         if isinstance(store, str):
             raise TypeError("an index is opened by BM25Index.open(uri, collection, config=...)")
-        encoder = config.document_encoder()
-        live = LiveStatistics(store, log, encoder, read_only=read_only, refresh_interval=refresh_interval)
-        self._assemble(store, config, encoder, live, read_only=read_only)
+        itself = weakref.ref(self)  # an index that nobody holds is garbage at once
+        go_on = lambda: cast("BM25Index", itself())._pipeline  # noqa: E731, SLF001
+        self._begin(Generation.of(store, log, config, options, go_on), options)
 
-    def _assemble(
-        self, store: Store, config: IndexConfig, encoder: DocumentEncoder, live: LiveStatistics, *, read_only: bool
-    ) -> None:
-        self.config = config
+    def _begin(self, generation: Generation, options: OpenOptions) -> None:
         self.repaired: RepairReport | None = None
-        self._store = store
-        self._read_only = read_only
-        self._encoder = encoder
+        self._options = options
+        self._generation = generation
+        self._former: list[Generation] = []  # in which calls may not have ended
+        self._going_on = threading.RLock()
         self._is_open = True
-        self._live = self._last_known = live  # the latter for those who look at a closed index
-        self._weigher = QueryWeigher(store, live, encoder, config.query_weighting())
-        self._terms = TermLister(store, live, encoder.analyzer, self._weigher)
-        self._searcher = Searcher(store, config, encoder, live, self._weigher)
-        self._hybrid = HybridSearcher(store, config, live, self._searcher)
-        self._pipeline = WritePipeline(store, config, encoder, live)
-        self._write_thread = WriteThread(store.name)
+        self._write_thread = WriteThread(generation.store.name)
 
     # Life
 
@@ -280,14 +263,55 @@ class BM25Index:
 
     @classmethod
     def _open(cls, store: Store, options: OpenOptions) -> BM25Index:
-        with store.write_lock:  # an intent found under it is a dead writer's
-            log = StatisticsLog(store, Events(store.name, options.on_event))
-            config = open_config(store, log, options)
-            index = cls(store, log, config, read_only=options.read_only, refresh_interval=options.refresh_interval)
-            if options.repair:
-                index.repaired = index.repair()
-            index._live.start()
-        return index
+        try:
+            with store.write_lock:  # an intent found under it is a dead writer's
+                log = StatisticsLog(store, Events(store.name, options.on_event))
+                index = cls(store, log, open_config(store, log, options), options)
+                if options.repair:
+                    index.repaired = index.repair()
+                index._generation.live.start()
+            return index
+        except SupersededError:
+            with closed_on_failure(successor := store.successor()):
+                index = cls._open(successor, options)
+            store.close()
+            return index
+
+    def _current(self) -> Generation:
+        """Return the generation in force, as far as this process knows."""
+        require_open(self)
+        while (now := self._generation).live.is_superseded():
+            with self._going_on:
+                if self._generation is now:
+                    after = self._open_after(now)
+                    after.pipeline.go_on = now.pipeline.go_on
+                    self._generation = after
+                    self._former.append(now)
+                    now.live.close()
+        return now
+
+    def _open_after(self, now: Generation) -> Generation:
+        """Open the generation in force in place of an earlier one."""
+        with closed_on_failure(store := now.store.successor()):
+            try:
+                after = self._open(store, self._options.to_go_on())
+            except ConfigMismatchError:  # its analyzer is another than the one that was given
+                after = self._open(store, replace(self._options.to_go_on(), analyzer=None))
+        return after._generation  # noqa: SLF001 - it becomes that of this index
+
+    @property
+    def config(self) -> IndexConfig:
+        """The parameters in use."""
+        return self._latest.config
+
+    @property
+    def _latest(self) -> Generation:
+        """The generation in force, or of a closed index the last one."""
+        return self._current() if self._is_open else self._generation
+
+    @property
+    def _store(self) -> Store:
+        return self._latest.store
 
     def close(self) -> None:
         """Release the connection and, with an embedded engine, the file. Closing twice is allowed.
@@ -296,10 +320,9 @@ class BM25Index:
         """
         if self._is_open:
             self._write_thread.close()
-            self._pipeline.close()
         self._is_open = False
-        self._last_known.close()
-        self._store.close()
+        for generation in (*self._former, self._generation):
+            generation.close()
 
     def __enter__(self) -> BM25Index:
         return self
@@ -309,7 +332,7 @@ class BM25Index:
 
     def __repr__(self) -> str:
         """Return name, number of chunks as far as it is known here, and whether it is open; Milvus is not asked."""
-        num_chunks = self._last_known.view.statistics.num_chunks
+        num_chunks = self._generation.live.view.statistics.num_chunks
         state = "open" if self._is_open else "closed"
         return f"<{type(self).__name__} {self._store.name}: {num_chunks:,} chunks, {state}>"
 
@@ -321,12 +344,12 @@ class BM25Index:
     @property
     def analyzer(self) -> TextAnalyzer:
         """The analyzer of its chunks."""
-        return self._encoder.analyzer
+        return self._latest.encoder.analyzer
 
     @property
     def problems(self) -> list[str]:
         """Problems of the statistics that reading them has shown, one clause each; :meth:`repair` mends them."""
-        return self._last_known.problems
+        return self._generation.live.problems
 
     def refresh(self) -> None:
         """Read the changes of other writers to the statistics now."""
@@ -505,18 +528,20 @@ class BM25Index:
         self._require_writable()
         check_switch("erase", erase)
         check_callable("progress", progress)
-        with self._store.write_lock, self._live.events.measure("repair") as counts:
-            with self._live.replacing():
-                report, wrong = repair(self._store, self._encoder, progress, erase=erase)
-                drop_damaged_roots(self._store)
+        now = self._current()
+        store, live, encoder = now.store, now.live, now.encoder
+        with store.write_lock, live.events.measure("repair") as counts:
+            with live.replacing():
+                report, wrong = repair(store, encoder, progress, erase=erase)
+                drop_damaged_roots(store)
             if len(wrong):  # their wrong terms were counted
-                rewritten = rewrite(self._live, wrong)
-                with self._live.replacing():
-                    again, _ = repair(self._store, self._encoder, progress, erase=erase)
+                rewritten = rewrite(live, wrong)
+                with live.replacing():
+                    again, _ = repair(store, encoder, progress, erase=erase)
                 nameless = again.nameless_terms
                 report = replace(report, rewritten=rewritten, num_terms=again.num_terms, nameless_terms=nameless)
             if erase:
-                report = replace(report, compacted=self._store.compact())
+                report = replace(report, compacted=store.compact())
             counts.update(asdict(report))
             return report
 
@@ -543,7 +568,8 @@ class BM25Index:
         """
         self._require_writable()
         check_callable("progress", progress)
-        return reencode(self._store, self._live, self._encoder, progress)
+        now = self._current()
+        return reencode(now.store, now.live, now.encoder, progress)
 
     def calibrate_answers(
         self,
@@ -739,11 +765,12 @@ class BM25Index:
         """
         check_k(k)
         scope, asked = parse_scope(filter, namespace), check_options(options)
-        prepared = self._searcher.prepare(queries, scope, asked)
-        selector: Selector[Hit] = Selector(self._store, self._live.events, asked, k)
-        sparse = SparseSelector(self._searcher, selector, scope, self._searcher.judges(prepared, asked))
+        now = self._current()
+        prepared = now.searcher.prepare(queries, scope, asked)
+        selector: Selector[Hit] = Selector(now.store, now.live.events, asked, k)
+        sparse = SparseSelector(now.searcher, selector, scope, now.searcher.judges(prepared, asked))
         hits = sparse.select(prepared.queries, [str(Query.of(query)) for query in queries])
-        return [self._finish(query, some, asked) for query, some in zip(prepared.queries, hits, strict=True)]
+        return [self._finish(now, query, some, asked) for query, some in zip(prepared.queries, hits, strict=True)]
 
     def more_like_this(
         self,
@@ -791,11 +818,12 @@ class BM25Index:
         refuse(asked, options_that(Effect.REWORDS), "the query is a stored vector, and has no words")
         refuse(asked, NEEDS_LEXICAL_SCORE, ONLY_LEXICAL)
         limit = check_int("max_terms", max_terms, 1, MAX_SIMILAR_TERMS)
-        query, row = self._searcher.weigh_like(check_id("id", id), limit, scope, asked)
-        selector: Selector[Hit] = Selector(self._store, self._live.events, asked, k, but=row.key)
-        judges = Judges(self._searcher.max_score)
-        (hits,) = SparseSelector(self._searcher, selector, scope, judges).select([query], [row.text])
-        return self._finish(query, hits, asked)
+        now = self._current()
+        query, row = now.searcher.weigh_like(check_id("id", id), limit, scope, asked)
+        selector: Selector[Hit] = Selector(now.store, now.live.events, asked, k, but=row.key)
+        judges = Judges(now.searcher.max_score)
+        (hits,) = SparseSelector(now.searcher, selector, scope, judges).select([query], [row.text])
+        return self._finish(now, query, hits, asked)
 
     def highlight(
         self,
@@ -835,8 +863,9 @@ class BM25Index:
             raise InputError(f"text must be a str, got {type(text).__name__}")
         chosen = check_options({"highlight": highlighting}).get("highlight") or Highlighting()
         assert isinstance(chosen, Highlighting)
-        (query_terms,) = self._searcher.prepare([query], parse_scope(None, namespace), check_options(options)).queries
-        return list(self._searcher.highlighter(query_terms, chosen).highlight(as_str(text)))
+        searcher = self._searcher
+        (query_terms,) = searcher.prepare([query], parse_scope(None, namespace), check_options(options)).queries
+        return list(searcher.highlighter(query_terms, chosen).highlight(as_str(text)))
 
     def neighbors(self, hit: Hit | Chunk, before: int | None = 1, after: int | None = 1) -> Passage:
         """Return a chunk with the chunks before and after it in its document.
@@ -872,13 +901,13 @@ class BM25Index:
     def _store_of(self, chunk: Hit | Chunk) -> Store:  # noqa: ARG002 - for a group of indexes
         return self._store
 
-    def _finish(self, query: WeightedQuery, hits: list[H], options: SearchOptions) -> list[H]:
+    def _finish(self, now: Generation, query: WeightedQuery, hits: list[H], options: SearchOptions) -> list[H]:
         """Give hits their highlights and contexts, if the options ask for them."""
-        return self._with_contexts(self._searcher.highlight(query, hits, options), options)
+        return self._with_contexts(now, now.searcher.highlight(query, hits, options), options)
 
-    def _with_contexts(self, hits: list[H], options: SearchOptions) -> list[H]:
+    def _with_contexts(self, now: Generation, hits: list[H], options: SearchOptions) -> list[H]:
         context = options.get("context")
-        return hits if context is None else add_contexts(self._store, hits, *WINDOWS[context])
+        return hits if context is None else add_contexts(now.store, hits, *WINDOWS[context])
 
     def search_dense(
         self,
@@ -914,7 +943,8 @@ class BM25Index:
         """
         asked = check_dense_options(options)
         arm = SearchArm(check_k(k), parse_scope(filter, namespace), asked["search_params"])
-        return self._with_contexts(self._hybrid.search_dense(embedding, arm, asked), asked)
+        now = self._current()
+        return self._with_contexts(now, now.hybrid.search_dense(embedding, arm, asked), asked)
 
     def search_hybrid(
         self,
@@ -946,7 +976,8 @@ class BM25Index:
             By falling fused score, then by id; groups as for :meth:`search`.
         """
         request = HybridRequest.of(k, parse_scope(filter, namespace), options)
-        return self._with_contexts(self._hybrid.search(query, embedding, request), request.options)
+        now = self._current()
+        return self._with_contexts(now, now.hybrid.search(query, embedding, request), request.options)
 
     def encode_documents(
         self, texts: Sequence[str], metadatas: Sequence[Mapping[str, Any] | None] | None = None
@@ -964,9 +995,10 @@ class BM25Index:
         list of SparseVector
             Document weights; ``{0: 1.0}`` for a text without terms.
         """
-        plain, checked = check_texts(texts, metadatas, self.config.fields)
-        view = self._live.view
-        return list(self._encoder.encode(plain, view.ids, checked, view.term_k1).vectors)
+        now = self._current()
+        plain, checked = check_texts(texts, metadatas, now.config.fields)
+        view = now.live.view
+        return list(now.encoder.encode(plain, view.ids, checked, view.term_k1).vectors)
 
     def encode_queries(
         self,
@@ -1171,7 +1203,8 @@ class BM25Index:
         """
         scope = parse_scope(filter, namespace)
         search = Search.of(query, check_k(k), scope, check_options(options))
-        diagnoser = Diagnoser(self._store, self._live, self._searcher, self.search, search)
+        now = self._current()
+        diagnoser = Diagnoser(now.store, now.live, now.searcher, self.search, search)
         place = check_chunk_namespace(chunk_namespace, scope.namespaces)
         return (
             diagnoser.diagnose_no_hits() if id is None else diagnoser.diagnose_missing_chunk(check_id("id", id), place)
@@ -1340,9 +1373,10 @@ class BM25Index:
             As of now.
         """
         names = check_namespaces(namespace)
-        statistics = self._live.current(names).statistics
-        info = self._store.storage_info()
-        return compute_stats(self._store.name, self.config, statistics.of(names), statistics.filled, info)
+        now = self._current()
+        statistics = now.live.current(names).statistics
+        info = now.store.storage_info()
+        return compute_stats(now.store.name, now.config, statistics.of(names), statistics.filled, info)
 
     def frequent_names(self, *, namespace: Namespaces = None) -> list[str]:
         """Return what more than half of the chunks have and may be a name: two words, or a word of three ideographs.
@@ -1361,8 +1395,9 @@ class BM25Index:
             The most frequent first, as most chunks write it; none of fewer than 100 chunks.
         """
         names = check_namespaces(namespace)
-        counts, written = self._live.current(names).statistics.of(names), partial(self._searcher.written_form, names)
-        return find_frequent_names(counts, self._live.vocabulary, written)
+        now = self._current()
+        counts, written = now.live.current(names).statistics.of(names), partial(now.searcher.written_form, names)
+        return find_frequent_names(counts, now.live.vocabulary, written)
 
     def verify(self, *, vectors: bool = True, progress: Callable[[Progress], None] | None = None) -> VerifyReport:
         """Count all stored vectors again and compare the statistics with the result, and each vector with its text.
@@ -1385,13 +1420,15 @@ class BM25Index:
         """
         check_switch("vectors", vectors)
         check_callable("progress", progress)
-        with self._live.at_rest() as stored, self._live.events.measure("verify") as counts:
-            report = verify(self._store, *stored, self._encoder if vectors else None, progress)
+        now = self._current()
+        store, live, encoder = now.store, now.live, now.encoder
+        with live.at_rest() as stored, live.events.measure("verify") as counts:
+            report = verify(store, *stored, encoder if vectors else None, progress)
             if report.ok:
-                self._live.accept_count()
+                live.accept_count()
             counts.update(chunks=report.num_chunks, terms=report.num_terms, differences=len(report.differences))
         return report
 
     def _require_writable(self) -> None:
-        if self._read_only:
+        if self._options.read_only:
             raise ReadOnlyError(f"{self._store.name} was opened with read_only=True")

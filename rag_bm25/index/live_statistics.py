@@ -17,6 +17,7 @@ from rag_bm25.errors import StoreError
 from rag_bm25.index.background_refresh import BackgroundRefresh
 from rag_bm25.index.writing.chunk_writer import ChunkWriter, count_unfinished
 from rag_bm25.statistics.damage import damage_message
+from rag_bm25.statistics.log.generation import SupersededError, is_superseded
 from rag_bm25.statistics.log.log import StatisticsLog
 from rag_bm25.statistics.log.table import RowsMovedError
 
@@ -62,6 +63,7 @@ class LiveStatistics:
             BackgroundRefresh(self._refresh_in_background, refresh_interval, self.events) if in_background else None
         )
         self._seen_writes = 0  # of other stores of this process, as of the last refresh
+        self._looked_for = store.writes_of_others  # as of the last look for the next generation
         # In an index that was opened for reading: rows of unfinished batches that are not counted; None without such.
         self._num_superseded: int | None = None
         self._wrong_count = ""
@@ -71,6 +73,17 @@ class LiveStatistics:
     def problems(self) -> list[str]:
         """Faults of the statistics, one clause each."""
         return [*self.view.problems, *([self._wrong_count] if self._wrong_count else [])]
+
+    def is_superseded(self) -> bool:
+        """Return whether the next generation is in force: with an embedded engine now, else as of the last refresh."""
+        if self._store.exclusive and self._looked_for != (written := self._store.writes_of_others):
+            self.log.is_superseded = self.log.is_superseded or is_superseded(self._store)
+            self._looked_for = written
+        return self.log.is_superseded
+
+    def look_anew(self) -> None:
+        """Have the next call look whether the next generation is in force, which this index itself may have done."""
+        self._looked_for = self._seen_writes = -1
 
     # For readers
 
@@ -168,6 +181,8 @@ class LiveStatistics:
             changed = self._store.exclusive and (self._others_wrote() or self.log.has_intents)
             if changed:
                 self._catch_up()
+            if self.log.is_superseded:
+                raise SupersededError(self._store.name)
             with self._using_log():
                 if changed:
                     self._writer.recover()  # the last batch of another index may have failed halfway
@@ -256,7 +271,10 @@ class LiveStatistics:
         """Read what is new; everything, where somebody may have finished a batch that is counted unfinished."""
         log = self.log if self._num_superseded is None else StatisticsLog(self._store, self.events)
         log.refresh()
-        self.log, self._num_superseded = log, None
+        if log.is_superseded:
+            self.log.is_superseded = True  # and keep what was read before, for the searches that have begun
+        else:
+            self.log, self._num_superseded = log, None
 
     def _others_wrote(self) -> bool:
         """Whether another index of this process has written to the log since the last refresh."""

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from rag_bm25.analysis import AnalyzerConfig
 from rag_bm25.analysis.contract import contract_of
 from rag_bm25.checks import check_callable, check_parameter, check_switch, comparable
 from rag_bm25.errors import FormatError, IndexNotFoundError, ParameterError, StoreError, short_repr
 from rag_bm25.index.config import IndexConfig
 from rag_bm25.index.maintenance.verification import require_same_vectors
 from rag_bm25.index.stored_config import config_from_dict, config_to_dict
+from rag_bm25.statistics.log.generation import SupersededError, is_superseded
 from rag_bm25.statistics.log.settings import read_config, write_config
 
 if TYPE_CHECKING:
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from rag_bm25.events import Event
     from rag_bm25.statistics.log.log import StatisticsLog
     from rag_bm25.store.protocol import Store
+    from rag_bm25.weighting.query import QueryWeighting
 
 MAX_NAMED = 10  # other indexes in a message
 
@@ -30,12 +33,13 @@ MAX_NAMED = 10  # other indexes in a message
 class OpenOptions:
     """Options of opening an index, checked before anything is created."""
 
-    config: IndexConfig | None
-    read_only: bool
-    repair: bool
-    refresh_interval: float  # seconds
-    on_event: Callable[[Event], None] | None
+    config: IndexConfig | None = None
+    read_only: bool = False
+    repair: bool = False
+    refresh_interval: float = 1.0  # seconds
+    on_event: Callable[[Event], None] | None = None
     analyzer: TextAnalyzer | None = None
+    weighting: QueryWeighting | None = None  # in place of the stored one
 
     def __post_init__(self) -> None:
         if not isinstance(self.config, IndexConfig | None):
@@ -52,12 +56,23 @@ class OpenOptions:
         """Whether an index can be created with them."""
         return self.config is not None and not self.read_only
 
+    def to_go_on(self) -> OpenOptions:
+        """Return the options for the next generation, whose document side is its own."""
+        given = self.config
+        if given is None:
+            return replace(self, repair=False)
+        analyzer = None if isinstance(given.analyzer, AnalyzerConfig) else given.analyzer
+        return replace(self, config=None, repair=False, analyzer=analyzer, weighting=given.query_weighting())
+
 
 def check_analyzer(analyzer: TextAnalyzer | None, config: IndexConfig | None) -> None:
     """Refuse what is no analyzer, and a second one beside that of a config."""
     check_callable("analyzer", analyzer)
     if config is not None and analyzer is not None:
         raise ParameterError("analyzer must be left out beside a config, which has one")
+
+
+AS_IT_IS = OpenOptions()
 
 
 @contextmanager
@@ -100,6 +115,7 @@ def open_config(store: Store, log: StatisticsLog, options: OpenOptions) -> Index
     """Return the config of a stored index, after checking the given one; or create the index."""
     exists, config = store.exists(), options.config
     stored = _stored_config(store, options) if exists else None
+    _require_in_force(store, exists=exists)
     if stored is not None:
         return stored
     is_lost = store.has_chunks()
@@ -126,15 +142,22 @@ def open_config(store: Store, log: StatisticsLog, options: OpenOptions) -> Index
     return _stored_config(store, options) or config  # of several creators, the last one's counts
 
 
+def _require_in_force(store: Store, *, exists: bool) -> None:
+    """Refuse what is left of a former generation whose chunks were dropped."""
+    if not exists and is_superseded(store):
+        raise SupersededError(store.name)
+
+
 def _stored_config(store: Store, options: OpenOptions) -> IndexConfig | None:
     """Return the stored config, after checking the given one; None if there is none, or a repair replaces it."""
     stored = read_config(store, salvage=options.repair)
     try:
-        return None if stored is None else config_from_dict(stored, options.config, options.analyzer)
+        config = None if stored is None else config_from_dict(stored, options.config, options.analyzer)
     except FormatError:
         if options.repair and options.config is not None:
             return None
         raise
+    return config if config is None or options.weighting is None else replace(config, **asdict(options.weighting))
 
 
 def _count_logged(log: StatisticsLog) -> int:

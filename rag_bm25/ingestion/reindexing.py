@@ -11,7 +11,10 @@ import numpy as np
 from rag_bm25.documents.chunks import MAX_BATCH_CHUNKS
 from rag_bm25.errors import ParameterError
 from rag_bm25.events import report_progress
+from rag_bm25.index.config import IndexConfig
 from rag_bm25.index.index import BM25Index
+from rag_bm25.index.maintenance.former import FormerIndex
+from rag_bm25.index.maintenance.generations import make_next_generation
 from rag_bm25.index.stored_config import differing
 from rag_bm25.ingestion.source_roots import read_source_roots, set_source_roots
 
@@ -20,7 +23,6 @@ if TYPE_CHECKING:
 
     from rag_bm25.documents.chunks import Chunk
     from rag_bm25.events import Progress
-    from rag_bm25.index.maintenance.former import FormerIndex
 
 
 @dataclass(frozen=True)
@@ -38,22 +40,34 @@ class ReindexReport:
 
 
 def reindex(
-    source: BM25Index | FormerIndex, target: BM25Index, *, progress: Callable[[Progress], None] | None = None
+    source: BM25Index | FormerIndex,
+    target: BM25Index | IndexConfig,
+    *,
+    progress: Callable[[Progress], None] | None = None,
 ) -> ReindexReport:
-    """Encode the stored texts of an index with the parameters and the analyzer of another.
+    """Encode the stored texts of an index with other parameters, in its place or into another index.
 
     Ids, metadata, namespaces and dense vectors are copied; texts are not split again. Chunks that the target already
-    has cost no write: a call that was interrupted can be repeated, and a second call after a long first one catches up
-    with changes of the source in the meantime. Searches of the source go on during the call; readers switch by opening
-    the target. The model of :meth:`rag_bm25.BM25Index.calibrate_answers` is copied only if no parameter differs.
-    Weightings with a k1 for each term need :meth:`rag_bm25.BM25Index.reencode` afterwards.
+    has cost no write: a call that was interrupted can be repeated. The model of
+    :meth:`rag_bm25.BM25Index.calibrate_answers` is copied only if no parameter differs. Weightings with a k1 for each
+    term need :meth:`rag_bm25.BM25Index.reencode` afterwards.
+
+    With a config, the next generation of the index is made beside the present one, under the same name. Searches and
+    writes go on; writers wait at the end, for as long as it takes to list all keys and carry over the last changes.
+    Then all open indexes follow: those of this process at their next call, those of others on a server at their next
+    refresh. The former generation keeps its chunks until
+    :func:`rag_bm25.index.drop_former_generations`.
+
+    With another index, readers switch by opening that one, and a second call after a long first one catches up with
+    changes of the source in the meantime.
 
     Parameters
     ----------
     source : BM25Index or FormerIndex
-        Index with the texts; it is only read.
-    target : BM25Index
-        Index with the new parameters, new or filled by an earlier call. Chunks that the source lacks are deleted.
+        Index with the texts; it is only read, unless `target` is a config.
+    target : BM25Index or IndexConfig
+        Index with the new parameters, new or filled by an earlier call, or the new parameters of the source itself.
+        Chunks that the source lacks are deleted.
     progress : callable of Progress to None, optional
         Called periodically with ``"chunks encoded"``, those of the source.
 
@@ -67,8 +81,11 @@ def reindex(
     ParameterError
         Source and target are the same index, or differ in dimension or metric of dense vectors. Nothing was written.
     StoreError
-        One of the stores failed. The same call again writes what is missing.
+        One of the stores failed, or another process or thread reindexes the source. The same call again writes what is
+        missing.
     """
+    if isinstance(target, IndexConfig):
+        return _reindex_in_place(source, target, progress)
     _require_compatible(source, target)
     figures, done = source.stats(), 0
     for batch in _batches(source):
@@ -83,14 +100,29 @@ def reindex(
     return ReindexReport(target.stats().num_chunks, removed)
 
 
+def _reindex_in_place(
+    source: BM25Index | FormerIndex, config: IndexConfig, progress: Callable[[Progress], None] | None
+) -> ReindexReport:
+    """Replace an index by its next generation."""
+    if isinstance(source, FormerIndex):
+        raise ParameterError("target must be another index, where the source is of an earlier format")
+    _require_same_vectors(source, config)
+    removed = make_next_generation(source, config, progress)
+    return ReindexReport(source.stats().num_chunks, removed)
+
+
 def _require_compatible(source: BM25Index | FormerIndex, target: BM25Index) -> None:
     """Refuse an index as its own source, and different kinds of dense vectors."""
     if source.stats().name == target.stats().name:
         raise ParameterError(f"source and target must be different indexes, got {target.stats().name} for both")
-    if source.config.dense_field() != target.config.dense_field():
+    _require_same_vectors(source, target.config)
+
+
+def _require_same_vectors(source: BM25Index | FormerIndex, config: IndexConfig) -> None:
+    if source.config.dense_field() != config.dense_field():
         raise ParameterError(
             "dense vectors are copied, so dense_dim and dense_metric of the target must be those of the source, "
-            f"{source.config.dense_field()}, got {target.config.dense_field()}"
+            f"{source.config.dense_field()}, got {config.dense_field()}"
         )
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from rag_bm25.checks import kind_of
 from rag_bm25.errors import FilterError, FormatError, StoreError, short_repr
 from rag_bm25.filters import OPPOSITES, And, Comparison, Expression, Not, Or
-from rag_bm25.store.milvus.schema import CHUNK_FIELDS, LOG_FIELDS, check_name
+from rag_bm25.store.milvus.schema import CHUNK_FIELDS, LOG_FIELDS, check_name, generation_suffix
 from rag_bm25.store.rows import ALL_CHUNKS, ChunkRow, Match, check_metric
 from rag_bm25.store.storage import StorageInfo
 from rag_bm25.vectors.sparse import EMPTY, SparseVector
@@ -42,6 +42,7 @@ class Collections:
     log_exists: bool = True
     write_lock: Any = field(default_factory=threading.RLock, compare=False)
     log_writes: int = 0
+    successor: Collections | None = None  # the next generation
 
 
 class MemoryStore:
@@ -67,6 +68,8 @@ class MemoryStore:
     ['Milvus stores sparse vectors.']
     """
 
+    generation = 1
+
     def __init__(self, collection: str = "docs") -> None:
         check_name(collection)
         self.collections = Collections()
@@ -86,9 +89,16 @@ class MemoryStore:
         store.collections = self.collections
         return store
 
+    def successor(self) -> MemoryStore:
+        if self.collections.successor is None:
+            self.collections.successor = Collections(write_lock=self.collections.write_lock)
+        store = self.reopen()
+        store.collections, store.generation = self.collections.successor, self.generation + 1
+        return store
+
     @property
     def name(self) -> str:
-        return f"memory, collection {self._collection!r}"
+        return f"memory, collection {self._collection!r}{generation_suffix(self.generation)}"
 
     @property
     def exclusive(self) -> bool:
@@ -114,6 +124,10 @@ class MemoryStore:
     def has_collections(self) -> bool:
         self._check_call("has_collections", needs_collections=False)
         return self.collections.exist or bool(self.collections.log)
+
+    def has_log(self) -> bool:
+        self._check_call("has_log", needs_collections=False)
+        return self.collections.exist and self.collections.log_exists
 
     def index_names(self) -> list[str]:
         self._check_call("index_names", needs_collections=False)
@@ -143,6 +157,10 @@ class MemoryStore:
         self.collections.chunks.clear()
         self.collections.log.clear()
         self.collections.exist, self.collections.dense = False, None
+
+    def drop_chunks(self) -> None:
+        self._check_call("drop_chunks", needs_collections=False)
+        self.collections.chunks.clear()
 
     def close(self) -> None:
         self._is_closed = True

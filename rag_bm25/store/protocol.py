@@ -146,6 +146,19 @@ class Store(LogStore, Protocol):
         """
         ...
 
+    @property
+    def generation(self) -> int:
+        """Number of the generation of the index that this store holds, from 1."""
+        ...
+
+    def successor(self) -> Store:
+        """Open the store of the next generation, in the same database and with the same options; it may be empty."""
+        ...
+
+    def has_log(self) -> bool:
+        """Return whether the statistics log exists, also where the chunks were dropped."""
+        ...
+
     def index_names(self) -> list[str]:
         """Return the names of the indexes in the same database, sorted; this one need not be among them."""
         ...
@@ -176,6 +189,10 @@ class Store(LogStore, Protocol):
 
     def drop(self) -> None:
         """Drop both collections with everything in them; missing ones are ignored."""
+        ...
+
+    def drop_chunks(self) -> None:
+        """Drop the chunks, and leave the log; missing ones are ignored."""
         ...
 
     def close(self) -> None:

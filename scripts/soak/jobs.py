@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 import shutil
 from contextlib import closing, suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from support.reference import split
 
 from rag_bm25 import BM25Index, IndexConfig
 from rag_bm25.errors import IndexNotFoundError, InputError, RagBM25Error
+from rag_bm25.index import drop_former_generations
 from rag_bm25.index.maintenance.copying import copy_index, drop_index
 from rag_bm25.ingestion.files import find_files
 from rag_bm25.ingestion.ingesting import ingest
@@ -220,8 +222,40 @@ class Reencode(Job):
         return BM25Index.open(self.source, "adapted", config=self.config)
 
 
+class Generation(Reencode):
+    """Replace an index by its next generation, and drop the former one."""
+
+    config = IndexConfig(chunk_size=15, length_unit="terms", analyzer=split)
+
+    @property
+    def k1(self) -> float:
+        return float((self.folder / "k1").read_text("utf-8"))
+
+    def write_needs(self) -> None:
+        super().write_needs()
+        (self.folder / "k1").write_text(str(self.rng.randint(1, 1_000) / 1_000), "utf-8")
+
+    def run(self) -> None:
+        with self._open() as index:
+            reindex(index, replace(self.config, k1=self.k1))
+        with closing(MilvusStore(self.source, "living")) as store:
+            drop_former_generations(store)
+
+    def faults_when_done(self) -> Iterator[str]:
+        """Check also that the last generation is in force."""
+        yield from faults_of(self._open(), self._texts)
+        with self._open() as index:
+            if index.config.k1 != self.k1:
+                yield f"generation: k1 is {index.config.k1}, expected {self.k1}"
+
+    def _open(self) -> BM25Index:
+        with suppress(IndexNotFoundError):
+            return BM25Index.open(self.source, "living", analyzer=split)
+        return BM25Index.open(self.source, "living", config=self.config)
+
+
 JOBS: dict[str, type[Job]] = {
-    "copy": Copy, "reindex": Reindex, "ingest": Ingest, "drop": Drop, "reencode": Reencode,
+    "copy": Copy, "reindex": Reindex, "ingest": Ingest, "drop": Drop, "reencode": Reencode, "generation": Generation,
 }  # fmt: skip
 
 

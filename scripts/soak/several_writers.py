@@ -12,6 +12,8 @@ between which bounds N must be at the moment of its question:
     acknowledged additions before it asked - deletions begun when it had the answer  <=  N
     N  <=  additions begun when it had the answer - acknowledged deletions before it asked
 
+With ``--generations``, another process replaces the index by its next generation meanwhile, again and again.
+
 At the end, the chunks are compared with what the writers did, and the statistics with a recount. Exits with 1 if
 anything is wrong.
 """
@@ -25,7 +27,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -40,6 +42,7 @@ from support.reference import split  # noqa: E402
 from support.serialized_store import file_locked, serialized  # noqa: E402
 
 from rag_bm25 import BM25Index, IndexConfig  # noqa: E402
+from rag_bm25.ingestion import reindex  # noqa: E402
 from rag_bm25.statistics.log.log import StatisticsLog  # noqa: E402
 from rag_bm25.store.milvus import MilvusStore  # noqa: E402
 from rag_bm25.store.milvus.server import Lite3Server  # noqa: E402
@@ -66,12 +69,13 @@ class Place:
     folder: Path
     writers: int
 
-    def open(self, *, read_only: bool = False) -> BM25Index:
+    def open(self, *, config: IndexConfig | None = None, read_only: bool = False) -> BM25Index:
         """Open the index; where milvus-lite serves it, each call of its store is under the lock."""
         store: Store = MilvusStore(self.uri, COLLECTION, read_only=read_only, timeout=60)
         if store.storage_info().engine == Lite3Server.dialect.engine:
             store = serialized(store, partial(file_locked, self.folder / "lock"))
-        return BM25Index.from_store(store, config=CONFIG, read_only=read_only, refresh_interval=0)
+        analyzer = None if config else split
+        return BM25Index.from_store(store, config=config, analyzer=analyzer, read_only=read_only, refresh_interval=0)
 
     def counters(self) -> NDArray[np.int64]:
         """Return the shared counters: a row for each writer, a column for each of COLUMNS."""
@@ -80,7 +84,7 @@ class Place:
     def create(self) -> None:
         """Create the index, and counters of zero."""
         (self.folder / "counters").write_bytes(bytes(8 * self.writers * len(COLUMNS)))
-        self.open().close()
+        self.open(config=CONFIG).close()
 
 
 @dataclass
@@ -152,21 +156,33 @@ def read(place: Place) -> int:
     return asked
 
 
-def run(uri: str, folder: Path, *, writers: int = 4, readers: int = 2, operations: int = 100, seed: int = 1) -> str:
+def reindex_meanwhile(place: Place) -> int:
+    """Put one generation after the other into force until all writers have ended; return their number."""
+    made, counters = 0, place.counters()
+    with place.open() as index:
+        while not counters[:, 4].all():
+            made += 1
+            reindex(index, replace(index.config, k1=1 + 0.01 * made))
+    return made
+
+
+def run(uri: str, folder: Path, *, writers: int = 4, readers: int = 2, operations: int = 100, seed: int = 1,
+        generations: bool = False) -> str:  # fmt: skip
     """Run the processes, check the result, and return its figures; AssertionError for any fault."""
     place = Place(uri, folder, writers)
     place.create()
     began = time.monotonic()
     shared = ["--uri", uri, "--folder", str(folder), "--writers", str(writers), "--seed", str(seed)]
     roles = [["--role", "write", "--number", str(n), "--operations", str(operations)] for n in range(writers)]
-    roles += [["--role", "read"]] * readers
+    roles += [["--role", "read"]] * readers + [["--role", "reindex"]] * generations
     processes = [
         subprocess.Popen([sys.executable, __file__, *shared, *role], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         for role in roles
     ]
     answers = finish(processes)
-    asked = sum(int(answer) for answer in answers[writers:])
-    return "\n".join([check(place, seed, operations), f"reads {asked:,}", f"{time.monotonic() - began:.0f} s"])
+    asked = sum(int(answer) for answer in answers[writers:][:readers])
+    more = [f"generations {answers[-1].strip()}"] if generations else []
+    return "\n".join([check(place, seed, operations), f"reads {asked:,}", *more, f"{time.monotonic() - began:.0f} s"])
 
 
 def finish(processes: list[subprocess.Popen[bytes]]) -> list[str]:
@@ -209,7 +225,8 @@ def main() -> int:
     parser.add_argument("--writers", type=int, default=4)
     parser.add_argument("--readers", type=int, default=2)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--role", choices=["write", "read"], help=argparse.SUPPRESS)
+    parser.add_argument("--generations", action="store_true", help="reindex all the time, under the same name")
+    parser.add_argument("--role", choices=["write", "read", "reindex"], help=argparse.SUPPRESS)
     parser.add_argument("--uri", help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--number", type=int, help=argparse.SUPPRESS)
@@ -218,12 +235,14 @@ def main() -> int:
         write(Place(given.uri, given.folder, given.writers), given.number, given.seed, given.operations)
     elif given.role == "read":
         print(read(Place(given.uri, given.folder, given.writers)))
+    elif given.role == "reindex":
+        print(reindex_meanwhile(Place(given.uri, given.folder, given.writers)))
     else:
         engines.lite3_python, engines.milvus_python = given.lite3_python, given.milvus_python
         counts = {"writers": given.writers, "readers": given.readers, "operations": given.operations}
         with tempfile.TemporaryDirectory() as folder:
             uri = engines.uri_of(engines.PACKAGED if given.milvus_python else "server")
-            print(run(uri, Path(folder), **counts, seed=given.seed))
+            print(run(uri, Path(folder), **counts, seed=given.seed, generations=given.generations))
     return 0
 
 

@@ -125,7 +125,7 @@ class TestFile:
         for command in (["stats"], ["verify"], ["repair"], ["search", "a"], copy):
             refused = run(*command, *place)
             assert refused.exit_code == 1
-            assert "`rag-bm25 reindex` makes a new index from its texts" in refused.stderr
+            assert "`rag-bm25 reindex --to-collection NAME` makes a new index from its texts" in refused.stderr
         done = run("reindex", "--to-collection", "docs_3", *place)
         assert done.exit_code == 0
         assert done.stderr.endswith(f"that this version does not have, or refuses, are left out: {LEFT_OUT[0]}\n")

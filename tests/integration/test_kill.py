@@ -34,7 +34,16 @@ def test_killed_engine_loses_no_acknowledged_chunk_and_no_count(tmp_path: Path) 
 @pytest.mark.usefixtures("embedded")
 @pytest.mark.parametrize(
     ("what", "rounds"),
-    [("writer", 4), ("repair", 2), ("two", 1), ("copy", 1), ("reindex", 1), ("ingest", 1), ("drop", 1)],
+    [
+        ("writer", 4),
+        ("repair", 2),
+        ("two", 1),
+        ("copy", 1),
+        ("reindex", 1),
+        ("ingest", 1),
+        ("drop", 1),
+        ("generation", 1),
+    ],
 )
 def test_what_is_killed_loses_no_acknowledged_chunk_and_no_count_and_comes_to_its_end_when_run_again(
     tmp_path: Path, what: str, rounds: int

@@ -32,6 +32,9 @@ class SerializedStore:
         self._locked = locked
         self._before = before
 
+    def successor(self) -> Store:
+        return serialized(self._store.successor(), self._locked, self._before)
+
     def __getattr__(self, name: str) -> Any:
         value = getattr(self._store, name)
         return self._guarded(name, value) if callable(value) else value

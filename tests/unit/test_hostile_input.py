@@ -515,7 +515,7 @@ def test_opening_is_checked_before_anything_is_made(tmp_path: Path, name: str, m
 
 def test_every_public_method_has_a_case() -> None:
     source = " ".join(ascii(case[1].__code__.co_names) for case in CASES)
-    without_input = {"open", "from_store", "close", "refresh", "problems", "analyzer"}
+    without_input = {"open", "from_store", "close", "refresh", "problems", "analyzer", "config"}
     dense = {"search_dense", "search_hybrid", "explain_hybrid", "get_embeddings"}  # tests/contract/test_hybrid.py
     public = {name for name in vars(BM25Index) if not name.startswith("_")}
     assert {name for name in public - without_input - dense if f"'{name}'" not in source} == set()

@@ -6,6 +6,7 @@ an index. After an interruption the same call resumes the copy: it compares keys
 
 from __future__ import annotations
 
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ from rag_bm25.index.maintenance.verification import count_rows
 from rag_bm25.index.writing.chunk_writer import count_unfinished
 from rag_bm25.statistics.corpus import Contribution, CountsByNamespace
 from rag_bm25.statistics.damage import damage_message
+from rag_bm25.statistics.log.generation import generation_in_force
 from rag_bm25.statistics.log.log import StatisticsLog
 from rag_bm25.statistics.log.settings import read_config
 from rag_bm25.statistics.log.source_roots import copy_roots
@@ -97,10 +99,11 @@ def plan_copy(source: Store, target: Store | None) -> CopyPlan:
     StoreError
         The source has unfinished writes.
     """
-    original = _Original.read(source)
-    whole = original.log.statistics.whole
-    resumes = target is not None and original.pending.is_begun_in(target)
-    return CopyPlan(source.name, whole.num_chunks, whole.num_terms, resumes)
+    with generation_in_force(source) as newest:
+        original = _Original.read(newest)
+        whole = original.log.statistics.whole
+        resumes = target is not None and original.pending.is_begun_in(target)
+        return CopyPlan(newest.name, whole.num_chunks, whole.num_terms, resumes)
 
 
 def copy_index(source: Store, target: Store, *, progress: Callable[[Progress], None] | None = None) -> CopyReport:
@@ -132,6 +135,11 @@ def copy_index(source: Store, target: Store, *, progress: Callable[[Progress], N
         As for :func:`plan_copy`; or the source changed during the copy, or one of the stores failed. The same call
         resumes the copy.
     """
+    with generation_in_force(source) as newest:
+        return _copy(newest, target, progress)
+
+
+def _copy(source: Store, target: Store, progress: Callable[[Progress], None] | None) -> CopyReport:
     original = _Original.read(source)
     original.pending.begin_in(target)
     total = original.log.statistics.num_chunks
@@ -171,9 +179,14 @@ def drop_index(store: Store, *, dry_run: bool = False) -> int:
     """
     if not store.has_collections():
         raise _index_not_found(store)
-    count = store.count_chunks() if store.has_chunks() else 0
-    if not dry_run:
-        store.drop()
+    with ExitStack() as opened:
+        generations = [store]
+        while (later := opened.enter_context(closing(generations[-1].successor()))).has_collections():
+            generations.append(later)
+        with generation_in_force(store) as newest:
+            count = newest.count_chunks() if newest.has_chunks() else 0
+        for one in reversed(generations if not dry_run else []):
+            one.drop()
     return count
 
 

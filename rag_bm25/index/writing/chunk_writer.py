@@ -21,6 +21,7 @@ from rag_bm25.documents.checks import canonical_json
 from rag_bm25.documents.chunks import MAX_BATCH_CHUNKS, AddReport, NewChunk, pk_digest
 from rag_bm25.errors import StoreError
 from rag_bm25.statistics.corpus import Contribution
+from rag_bm25.statistics.log.generation import SupersededError
 from rag_bm25.statistics.log.life_signs import is_of_the_future
 from rag_bm25.statistics.log.writes import Change, Intent
 from rag_bm25.store.protocol import AmbiguousWriteError
@@ -38,6 +39,9 @@ LEASE_SECONDS = 600.0
 """Time after which a writer on a server is taken for dead, and others finish its batch."""
 
 POLL_SECONDS = 1.0
+
+CLOSED_SECONDS = 60.0
+"""Time that a writer on a server waits for the last changes to be carried into the next generation."""
 
 _Rows = dict[str, dict[str, ChunkRow]]  # digest -> slot -> row
 NoteBatches: TypeAlias = "Callable[[Mapping[str, str], str], None]"  # chunk id -> batch, batch of the write
@@ -134,7 +138,7 @@ class ChunkWriter:
     def recover(self, *, wait: bool = True) -> None:
         """Finish the writes of writers that died; without `wait`, those that may go on in the server are left."""
         self._log.refresh()
-        self._unfinished = not self._finish_dead(wait=wait)
+        self._unfinished = not (self._log.is_superseded or self._finish_dead(wait=wait))
 
     def _finish_dead(self, *, wait: bool = True) -> bool:
         """Finish the writes of dead writers, as of the last refresh; return whether none is left."""
@@ -158,6 +162,7 @@ class ChunkWriter:
         try:
             if not self._store.exclusive:
                 self._log.refresh()
+                self._require_in_force()
                 if self._log.may_have_dead_writers(LEASE_SECONDS):
                     self._finish_dead()
             self._log.require_terms()
@@ -297,10 +302,35 @@ class ChunkWriter:
         """Store the delta, or a correction if another writer took this one for dead and finished its batch."""
         if not self._store.exclusive:
             self._log.refresh()
+            if self._log.is_closing or self._log.is_superseded:
+                self._carry_over(write, after)
+                return
             if not write.is_open:
                 self._correct(write, after)
                 return
         write.commit(after)
+
+    def _carry_over(self, write: OpenWrite, after: Contribution) -> None:
+        """End a batch in a generation that ends, and raise where it must be written to the next one, too."""
+        # Its rows may have come after the last list of rows. Where they did not, to write it again changes nothing.
+        if write.is_open:
+            write.commit(after)
+        self._require_in_force()
+
+    def _require_in_force(self) -> None:
+        """Wait while the next generation gets the last changes; raise ``SupersededError`` once it is in force."""
+        end = time.monotonic() + CLOSED_SECONDS
+        while self._log.is_closing:
+            if time.monotonic() >= end:
+                raise StoreError(
+                    f"{self._store.name} has been closed to writers for {CLOSED_SECONDS:.0f} s, by a reindex that is "
+                    "about to end or was killed: run the same `rag-bm25 reindex` again, or one without settings to "
+                    "keep this generation"
+                )
+            time.sleep(POLL_SECONDS)
+            self._log.refresh()
+        if self._log.is_superseded:
+            raise SupersededError(self._store.name)
 
     def _correct(self, write: OpenWrite, after: Contribution) -> None:
         """Count the rows that were stored after another writer had finished this batch."""

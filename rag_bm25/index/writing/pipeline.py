@@ -18,6 +18,7 @@ from rag_bm25.index.config import require_dense_field
 from rag_bm25.index.searching.rows import read_chunks
 from rag_bm25.index.writing.counting_ahead import CountingAhead, CountingThread
 from rag_bm25.index.writing.workers import WorkerPools, check_workers
+from rag_bm25.statistics.log.generation import SupersededError
 from rag_bm25.statistics.log.source_digests import forget_digests
 from rag_bm25.statistics.log.source_roots import forget_roots
 from rag_bm25.store.embeddings import as_matrix, check_repeated, wrap_embedder
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rag_bm25.documents.chunks import GivenChunk
-    from rag_bm25.documents.encoder import DocumentEncoder
+    from rag_bm25.documents.encoder import CountedChunks, DocumentEncoder
     from rag_bm25.events import Progress
     from rag_bm25.index.arguments import FilterLike
     from rag_bm25.index.config import IndexConfig
@@ -62,11 +63,19 @@ class WriteOptions:
 class WritePipeline:
     """Write any number of chunks in batches, and delete chunks."""
 
-    def __init__(self, store: Store, config: IndexConfig, encoder: DocumentEncoder, live: LiveStatistics) -> None:
+    def __init__(
+        self,
+        store: Store,
+        config: IndexConfig,
+        encoder: DocumentEncoder,
+        live: LiveStatistics,
+        go_on: Callable[[], WritePipeline],
+    ) -> None:
         self._store = store
         self._config = config
         self._encoder = encoder
         self._live = live
+        self.go_on = go_on  # to the pipeline of the generation in force
         self._pools = WorkerPools(config)
 
     def close(self) -> None:
@@ -131,17 +140,27 @@ class WritePipeline:
         if ids is None and where is None:
             raise InputError("delete needs a filter that is not empty; to delete a whole namespace, use drop_namespace")
         found = self._scan_ids(Scope(where, (namespace,))) if ids is None else check_ids(ids)
-        with self._live.writing() as writer:
-            return writer.delete(namespace, found)
+        return self.delete_ids(found, namespace)
+
+    def delete_ids(self, ids: Sequence[str], namespace: str) -> int:
+        """Delete chunks, in the next generation if that has come into force; return how many existed."""
+        try:
+            with self._live.writing() as writer:
+                return writer.delete(namespace, ids)
+        except SupersededError:
+            return self.go_on().delete_ids(ids, namespace)
 
     def drop_namespace(self, namespace: str) -> int:
         """Delete all chunks of a namespace and its source roots, and return how many chunks existed."""
         found = self._scan_ids(Scope(namespaces=(namespace,)))
-        with self._live.writing() as writer:
-            deleted = writer.delete(namespace, found)
-            forget_roots(self._store, namespace, self._live.log.new_batch)
-            forget_digests(self._store, namespace)
-            return deleted
+        try:
+            with self._live.writing() as writer:
+                deleted = writer.delete(namespace, found)
+                forget_roots(self._store, namespace, self._live.log.new_batch)
+                forget_digests(self._store, namespace)
+                return deleted
+        except SupersededError:
+            return self.go_on().drop_namespace(namespace)
 
     def _scan_ids(self, scope: Scope) -> list[str]:
         return [row.id for rows in self._store.scan_chunks(scope) for row in rows]
@@ -171,11 +190,21 @@ class WritePipeline:
         with self._lend_pool(options.workers) as pool, closing(CountingAhead(pending, pool)) as counting:
             for batch, count in counting:
                 complete = batch if embed is None else self._embed(batch, embed, options)
-                with self._live.writing() as writer:
-                    report = writer.add(
-                        options.namespace, complete, count=count, note=note, assume_new=options.assume_new
-                    )
-                yield report
+                yield self.add_batch(complete, options, note, count)
+
+    def add_batch(
+        self,
+        batch: list[NewChunk],
+        options: WriteOptions,
+        note: NoteBatches | None,
+        count: Callable[[Sequence[int]], CountedChunks] | None = None,
+    ) -> AddReport:
+        """Write one batch, to the next generation if that has come into force: there its terms are counted again."""
+        try:
+            with self._live.writing() as writer:
+                return writer.add(options.namespace, batch, count=count, note=note, assume_new=options.assume_new)
+        except SupersededError:
+            return self.go_on().add_batch(batch, replace(options, assume_new=False), note)
 
     def _lend_pool(self, workers: int) -> AbstractContextManager[Pool]:
         return self._pools.lend(workers) if workers else closing(CountingThread(self._encoder))

@@ -13,7 +13,8 @@ from rag_bm25.events import Events
 from rag_bm25.statistics.damage import damage_message
 from rag_bm25.statistics.log.answers import AnswersRow
 from rag_bm25.statistics.log.batches import BatchClock, time_of
-from rag_bm25.statistics.log.keys import LogKey, keys_of, parse_sound_keys
+from rag_bm25.statistics.log.generation import KINDS, SUPERSEDED_KEY
+from rag_bm25.statistics.log.keys import LogKey, keys_of, parse_sound_keys, range_of
 from rag_bm25.statistics.log.life_signs import LifeSigns, is_of_the_future, last_time
 from rag_bm25.statistics.log.open_write import OpenBatches, OpenWrite
 from rag_bm25.statistics.log.sums import LogSums
@@ -43,8 +44,8 @@ COMPACT_ABOVE = 64
 DELTAS_PER_FOLD = 64  # in runs, for each that waits in a long log
 MAX_WAITING = 4  # times `COMPACT_ABOVE`
 
-COMPACTION_SECONDS = 600.0
-"""Age at which another writer's compaction is taken for dead."""
+CLAIM_SECONDS = 600.0
+"""Age at which another process's claim, such as that of a compaction, is taken for dead."""
 
 
 def max_waiting(num_folded: int) -> int:
@@ -69,8 +70,9 @@ class StatisticsLog:
         self._term_k1: SparseVector = EMPTY
         self._answers: AnswerModel | None = None
         self.open_batches = OpenBatches()  # as of the last refresh
+        self.is_closing = self.is_superseded = False  # as of the last refresh: see `generation`
         self._writers = LifeSigns()
-        self._compactions = LifeSigns()
+        self._claims = LifeSigns()
         self.events = events or Events(store.name)
         self.view = StatisticsView()  # what was read or written last, as a whole
 
@@ -108,7 +110,9 @@ class StatisticsLog:
         """Read what is new; return the number of rows that were listed."""
         for _ in range(READ_ATTEMPTS):
             num_lost = self._num_lost_terms
-            listing = self._table.list_new(self._watched())
+            listing = self._note_generation(self._table.list_new(self._watched()))
+            if self.is_superseded:
+                return len(listing.keys)  # the last view stays: the rows may be dropped
             try:
                 is_read = self._sums.read(listing)
                 if is_read:
@@ -125,6 +129,13 @@ class StatisticsLog:
             self._table.begin_anew()  # something is missing, which may only have come late
         msg = f"the statistics of {self._store.name} changed {READ_ATTEMPTS} times while they were read: try again"
         raise StoreError(msg)
+
+    def _note_generation(self, listing: Listing) -> Listing:
+        """Note whether this generation ends; return the other rows."""
+        ends = keys_of(listing.keys, *KINDS)
+        self.is_superseded = self.is_superseded or SUPERSEDED_KEY in ends
+        self.is_closing = bool(ends) and not self.is_superseded
+        return Listing([key for key in listing.keys if key not in ends]) if ends else listing
 
     def _watched(self) -> set[tuple[str, str]]:
         """Return the entries that may still come, though later ones were read: by kind and name."""
@@ -312,9 +323,9 @@ class StatisticsLog:
         above = max_waiting(self._sums.head.num_deltas) if above is None else above
         if self._sums.num_unfolded <= above:
             return
-        with self._compacting() as is_free:
+        with self.claim("compaction") as own:
             self.refresh()
-            if not is_free or self._sums.num_unfolded <= above:
+            if not own or self._sums.num_unfolded <= above:
                 return
             with self.events.measure("compaction") as counts:
                 counts["deltas"] = self._sums.num_unfolded
@@ -330,40 +341,48 @@ class StatisticsLog:
         whole = {key for keys in listing.entries("terms").values() for key in keys}
         return [key for key in listing.keys if key not in whole]
 
+    # Claims
+
     @contextmanager
-    def _compacting(self) -> Iterator[bool]:
-        """Keep the writers of other processes from compacting; yield False where one of them does."""
+    def claim(self, kind: str) -> Iterator[str]:
+        """Keep other processes from the same work; yield the name of the claim, "" where one of them has it."""
+        name = self._clock.present()
         if self._store.exclusive:
-            yield True
+            yield name
             return
-        own = self._mark_compaction()
+        self._table.insert([LogRow(str(LogKey(kind, name)), kind)])
         try:
-            keys = [key for key in self._table.list_all("compaction").keys if key != own]
-            yield self._end_dead_compactions(list(map(LogKey.parse, keys)))
+            others = [key for key in map(LogKey.parse, self._table.list_all(kind).keys) if key.name != name]
+            yield name if self._end_dead(others) else ""
         finally:
-            self._table.delete([own])
+            self._table.delete(self._store.log_keys([range_of(kind, name)]))
 
-    def _mark_compaction(self) -> str:
-        """Tell others that a compaction is in progress; return the key that does."""
-        key = LogKey("compaction", self._clock.present())
-        self._table.insert([LogRow(str(key), key.kind)])
-        return str(key)
+    def keep_claim(self, kind: str, name: str) -> None:
+        """Show that its holder is alive; raise where others have taken it for dead."""
+        if self._store.exclusive:
+            return
+        keys = self._store.log_keys([range_of(kind, name)])
+        if str(LogKey(kind, name)) not in keys:
+            raise StoreError(f"another process has taken over the {kind} of {self._store.name}")
+        note = LogKey.row(kind, name, int(time.time()) // 60)
+        if str(note) not in keys:
+            self._table.insert([LogRow(str(note), kind)])
 
-    def _end_dead_compactions(self, keys: Sequence[LogKey]) -> bool:
-        """Delete the marks of dead writers; return whether all were."""
+    def _end_dead(self, keys: Sequence[LogKey]) -> bool:
+        """Delete the claims of dead processes; return whether all were."""
         marks = defaultdict(list)
         for key in keys:
             marks[key.name].append(key)
-        self._compactions.look(marks)
+        self._claims.look(marks)
         dead = [key for some in marks.values() if self._is_dead(some) for key in some]
         self._table.delete(list(map(str, dead)))
         return len(dead) == len(keys)
 
     def _is_dead(self, marks: Sequence[LogKey]) -> bool:
-        """Return whether the writer of a compaction is dead; `marks` are its own one, and when others have noted it."""
+        """Return whether the holder of a claim is dead; `marks` are its own one, and when it or others noted it."""
         name = marks[0].name
         times = [time_of(name), *(mark.part * 60.0 for mark in marks if mark.part)]
         if is_of_the_future(last_time(times)):
-            note = LogKey.row("compaction", name, int(time.time()) // 60)
+            note = LogKey.row(marks[0].kind, name, int(time.time()) // 60)
             self._table.insert([LogRow(str(note), note.kind)])
-        return self._compactions.silence(name, times) > COMPACTION_SECONDS
+        return self._claims.silence(name, times) > CLAIM_SECONDS

@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rag_bm25.errors import REINDEX, FormatError, ParameterError
+from rag_bm25.statistics.log.generation import SUPERSEDED, SupersededError
 from rag_bm25.statistics.log.keys import LogKey, keys_of, make_rows
 from rag_bm25.statistics.log.packing import MAX_PACKED, check_dict, get_count, get_text, json_bytes, pack, unpack
 from rag_bm25.statistics.log.table import LogTable
@@ -76,6 +77,8 @@ def write_config(store: LogStore, config: dict[str, Any]) -> None:
 def read_config(store: LogStore, *, salvage: bool = False) -> dict[str, Any] | None:
     """Return the stored parameters, None where there are none; `salvage` takes damaged ones for none."""
     rows = _read_settings(store)
+    if keys_of((row.key for row in rows), SUPERSEDED):
+        raise SupersededError(store.name)
     if keys_of((row.key for row in rows), "copy"):
         begun = unfinished_copy(store)
         source = begun.source if begun else "an index"  # it may have been finished meanwhile
@@ -92,7 +95,7 @@ def read_config(store: LogStore, *, salvage: bool = False) -> dict[str, Any] | N
 
 def _read_settings(store: LogStore) -> list[LogRow]:
     """Read the rows of the parameters and of an unfinished copy; one each, as a rule, which takes one query."""
-    usual = [str(LogKey(kind, "index")) for kind in ("config", "copy")]
+    usual = [str(LogKey(kind, "index")) for kind in ("config", "copy", SUPERSEDED)]
     return store.get_log(usual) or store.get_log(LogTable(store).list_all("config", "copy").keys)
 
 

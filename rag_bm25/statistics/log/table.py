@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from rag_bm25.errors import FormatError, StoreError
 from rag_bm25.statistics.log.batches import earlier
+from rag_bm25.statistics.log.generation import KINDS
 from rag_bm25.statistics.log.keys import LogKey, complete_entries, range_after, range_of
 from rag_bm25.store.rows import LogRow
 
@@ -64,6 +65,7 @@ class LogTable:
         # Deltas come before intents, so that a batch that ends meanwhile is seen to be open, and watched from then on.
         ranges = [range_after(kind, self._mark(kind)) for kind in LISTED]
         ranges += [range_of(*entry) for entry in watched]
+        ranges += [range_after(kind) for kind in KINDS]  # all of them: they are few
         return Listing(sorted(set(self.store.log_keys(ranges))))
 
     def list_all(self, *kinds: str) -> Listing:

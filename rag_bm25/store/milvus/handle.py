@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rag_bm25.errors import ReadOnlyError, StoreError
-from rag_bm25.store.milvus.schema import check_name
+from rag_bm25.store.milvus.schema import check_name, generation_suffix
 
 if TYPE_CHECKING:
     from rag_bm25.store.milvus.connection import Connection
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 class EngineHandle:
     """An engine on behalf of one store; it is given back by :meth:`close`, or when the handle is garbage."""
 
-    def __init__(self, connection: Connection, collection: str, *, read_only: bool) -> None:
+    def __init__(self, connection: Connection, collection: str, *, read_only: bool, generation: int = 1) -> None:
         # pymilvus takes a third of a second to import: only those who open a store wait for it.
         from rag_bm25.store.milvus.opening import open_engine, release_when_forgotten
 
         check_name(collection)
-        self._read_only = read_only
+        self.read_only = read_only
         self._engine: Engine | None = open_engine(connection, read_only=read_only)
         self._cancel_release = release_when_forgotten(self, self._engine)
-        self.name = f"{self._engine.name}, collection {collection!r}"
+        self.name = f"{self._engine.name}, collection {collection!r}{generation_suffix(generation)}"
 
     @property
     def engine(self) -> Engine:
@@ -34,7 +34,7 @@ class EngineHandle:
 
     def writable(self) -> Engine:
         """Return the engine, unless the store was opened for reading."""
-        if self._read_only:
+        if self.read_only:
             raise ReadOnlyError(f"{self.name} was opened read-only")
         return self.engine
 

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING
 from rag_bm25.errors import FormatError
 from rag_bm25.store.milvus.collection import Collection
 from rag_bm25.store.milvus.handle import EngineHandle
-from rag_bm25.store.milvus.schema import LOG_FACTS, LOG_FIELDS, check_fields, field_types, log_entity, log_row
+from rag_bm25.store.milvus.schema import (
+    LOG_FACTS,
+    LOG_FIELDS,
+    check_fields,
+    field_types,
+    log_entity,
+    log_row,
+    name_generation,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -22,9 +30,11 @@ if TYPE_CHECKING:
 class MilvusLogStore:
     """The log of ``X``, in the collection ``X_bm25``; satisfies :class:`~rag_bm25.store.protocol.LogStore`."""
 
-    def __init__(self, connection: Connection, collection: str, *, read_only: bool = False) -> None:
-        self._handle = EngineHandle(connection, collection, read_only=read_only)
-        self._log = Collection(self._handle, f"{collection}_bm25")
+    def __init__(
+        self, connection: Connection, collection: str, *, read_only: bool = False, generation: int = 1
+    ) -> None:
+        self._handle = EngineHandle(connection, collection, read_only=read_only, generation=generation)
+        self._log = Collection(self._handle, f"{name_generation(collection, generation)}_bm25")
         self._own_log_writes = 0
 
     @property
@@ -46,6 +56,10 @@ class MilvusLogStore:
         except FormatError:
             self._check_kind()
             return True  # of another format, which its parameters name
+
+    def has_log(self) -> bool:
+        """Return whether the log exists, complete or not."""
+        return self._log.exists()
 
     def _check_kind(self) -> None:
         """Refuse a collection that is the log of no index, of whatever format."""

@@ -41,6 +41,7 @@ CHUNK_CONTENTS = ("text", "metadata")
 LOG_FACTS = ("key", "kind", "meta")
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+GENERATION = re.compile(r"__g\d+$", re.ASCII)  # ends the names of the collections of a later generation
 MAX_NAME = 240
 # Tables of milvus-lite 2.5 itself: dropping a collection of such a name destroys other collections.
 RESERVED = frozenset({"collection_meta", "bm25_stats", "token_doc_count"})
@@ -55,6 +56,18 @@ def check_name(name: str) -> None:
     if name.lower() in RESERVED or name.lower().startswith("sqlite_"):
         msg = f"collection must not be one of {', '.join(sorted(RESERVED))} or start with sqlite_, got {name!r}"
         raise ParameterError(msg)
+    if GENERATION.search(name):
+        raise parameter_error("collection", "not end in __g and a number, as the generations of an index do", name)
+
+
+def name_generation(name: str, generation: int) -> str:
+    """Return the name of the chunks' collection of a generation of an index."""
+    return name if generation == 1 else f"{name}__g{generation}"
+
+
+def generation_suffix(generation: int) -> str:
+    """Name a generation after the name of its index, in messages; the first one needs none."""
+    return "" if generation == 1 else f", generation {generation}"
 
 
 def chunk_fields(dim: int | None) -> dict[str, dict[str, Any]]:

@@ -16,6 +16,7 @@ from rag_bm25.store.milvus.log_store import MilvusLogStore
 from rag_bm25.store.milvus.schema import (
     CHUNK_FIELDS,
     DENSE,
+    GENERATION,
     LOG_FACTS,
     SPARSE,
     chunk_entity,
@@ -23,6 +24,7 @@ from rag_bm25.store.milvus.schema import (
     chunk_output,
     chunk_row,
     field_types,
+    name_generation,
 )
 from rag_bm25.store.milvus.searching import ChunkSearch
 from rag_bm25.store.rows import ALL_CHUNKS, ConsistencyLevel, DenseField, check_metric
@@ -56,6 +58,8 @@ class MilvusStore(MilvusLogStore):
     ----------
     uri, collection, token, tls, timeout, read_only, consistency, storage
         As for :meth:`rag_bm25.BM25Index.open`, but ``":memory:"`` is refused.
+    generation : int
+        Generation of the index; :meth:`rag_bm25.BM25Index.from_store` goes on from the first one to that in force.
 
     Raises
     ------
@@ -69,6 +73,8 @@ class MilvusStore(MilvusLogStore):
         If Milvus cannot be reached or started.
     """
 
+    generation = 1
+
     def __init__(
         self,
         uri: str | Path,
@@ -80,11 +86,14 @@ class MilvusStore(MilvusLogStore):
         read_only: bool = False,
         consistency: ConsistencyLevel = "Session",
         storage: StorageOptions | None = None,
+        generation: int = 1,
     ) -> None:
         check_choice("consistency", consistency, get_args(ConsistencyLevel))
         self._storage = check_storage(storage)
-        super().__init__(Connection(uri, token, tls, timeout), collection, read_only=read_only)
-        self._chunks = _Chunks(self._handle, collection)
+        self._collection, self._consistency, self.generation = collection, consistency, generation
+        self._connection = Connection(uri, token, tls, timeout)
+        super().__init__(self._connection, collection, read_only=read_only, generation=generation)
+        self._chunks = _Chunks(self._handle, name_generation(collection, generation))
         self._searches = ChunkSearch(self._chunks, consistency)
         self._dense: DenseField | None = None  # as stored, once that has been read
         self._knows_dense = False
@@ -96,6 +105,20 @@ class MilvusStore(MilvusLogStore):
     @property
     def late_seconds(self) -> float:
         return self._open.late_seconds
+
+    def successor(self) -> MilvusStore:
+        connection = self._connection
+        return type(self)(
+            connection.uri,
+            self._collection,
+            token=connection.token,
+            tls=connection.tls,
+            timeout=connection.timeout,
+            read_only=self._handle.read_only,
+            consistency=self._consistency,
+            storage=self._storage,
+            generation=self.generation + 1,
+        )
 
     def reveal_rows(self) -> None:
         """Mend rows that a clock that was wrong has hidden, in the whole file."""
@@ -118,7 +141,9 @@ class MilvusStore(MilvusLogStore):
 
     def index_names(self) -> list[str]:
         names = set(self._open.read("list_collections"))
-        return sorted(name for name in names if f"{name}_bm25" in names and self._is_index(name))
+        pairs = {name for name in names if f"{name}_bm25" in names and self._is_index(name)}
+        indexes = {GENERATION.sub("", name) for name in pairs}  # the chunks of the first generation may be dropped
+        return sorted(name for name in indexes if f"{name}_bm25" in names)
 
     def _is_index(self, name: str) -> bool:
         """Return whether two collections have the fields of an index."""
@@ -157,6 +182,9 @@ class MilvusStore(MilvusLogStore):
             self._drop_log()  # first: statistics without their chunks would be taken for those of an index
             self._chunks.drop()
         self._dense, self._knows_dense = None, False
+
+    def drop_chunks(self) -> None:
+        self._chunks.drop()
 
     def insert_chunks(self, rows: Sequence[ChunkRow]) -> None:
         self._insert_log()

@@ -13,7 +13,7 @@ from support.memory_store import MemoryStore
 from rag_bm25.statistics.log import sums
 from rag_bm25.statistics.log.head import read_head
 from rag_bm25.statistics.log.keys import LogKey
-from rag_bm25.statistics.log.log import COMPACTION_SECONDS, StatisticsLog
+from rag_bm25.statistics.log.log import CLAIM_SECONDS, StatisticsLog
 from rag_bm25.statistics.log.table import LogTable
 from rag_bm25.store.rows import LogRow
 from rag_bm25.vectors.terms import term_id
@@ -110,10 +110,10 @@ def test_compaction_of_a_dead_writer_expires_by_the_time_that_an_open_log_has_se
 ) -> None:
     log = opened(store)
     grow(log, 1)
-    log._compactions.look([])  # it comes later
+    log._claims.look([])  # it comes later
     dead_compaction(store, ahead)
     log.compact(above=0)
-    clocks.wait(COMPACTION_SECONDS - 1)
+    clocks.wait(CLAIM_SECONDS - 1)
     log.compact(above=0)
     assert kinds(store).count("head") == 0
     clocks.wait(2)

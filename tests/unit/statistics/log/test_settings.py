@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rag_bm25.errors import FormatError
+from rag_bm25.errors import REINDEX, FormatError
 from rag_bm25.statistics.log.settings import read_config, write_config
 
 if TYPE_CHECKING:
@@ -26,9 +26,7 @@ def test_config_of_which_a_part_is_missing_is_none(store: MemoryStore) -> None:
     assert read_config(store) is None
 
 
-@pytest.mark.parametrize(
-    ("version", "way_out"), [(2, "`rag-bm25 reindex` makes a new index from its texts"), (5, "upgrade rag_bm25")]
-)
+@pytest.mark.parametrize(("version", "way_out"), [(2, REINDEX), (5, "upgrade rag_bm25")])
 def test_another_format_is_refused_with_both_versions_and_the_way_out(
     store: MemoryStore, monkeypatch: pytest.MonkeyPatch, version: int, way_out: str
 ) -> None:

@@ -1,0 +1,65 @@
+"""A generation of an open index: the rows and statistics of one config, and all that searches and writes them.
+
+An index goes on to the next generation as a whole: a call ends in the one that it began in.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rag_bm25.index.live_statistics import LiveStatistics
+from rag_bm25.index.searching.hybrid import HybridSearcher
+from rag_bm25.index.searching.searcher import Searcher
+from rag_bm25.index.searching.term_listing import TermLister
+from rag_bm25.index.searching.weigher import QueryWeigher
+from rag_bm25.index.writing.pipeline import WritePipeline
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rag_bm25.documents.encoder import DocumentEncoder
+    from rag_bm25.index.config import IndexConfig
+    from rag_bm25.index.opening import OpenOptions
+    from rag_bm25.statistics.log.log import StatisticsLog
+    from rag_bm25.store.protocol import Store
+
+
+class Generation:
+    """The parts of an index that belong together; `go_on` returns the pipeline of the generation in force."""
+
+    def __init__(
+        self,
+        store: Store,
+        config: IndexConfig,
+        encoder: DocumentEncoder,
+        live: LiveStatistics,
+        go_on: Callable[[], WritePipeline],
+    ) -> None:
+        self.store, self.config, self.encoder, self.live = store, config, encoder, live
+        self.weigher = QueryWeigher(store, live, encoder, config.query_weighting())
+        self.terms = TermLister(store, live, encoder.analyzer, self.weigher)
+        self.searcher = Searcher(store, config, encoder, live, self.weigher)
+        self.hybrid = HybridSearcher(store, config, live, self.searcher)
+        self.pipeline = WritePipeline(store, config, encoder, live, go_on)
+
+    @classmethod
+    def of(
+        cls,
+        store: Store,
+        log: StatisticsLog,
+        config: IndexConfig,
+        options: OpenOptions,
+        go_on: Callable[[], WritePipeline],
+    ) -> Generation:
+        """Return the generation that a store and its log hold."""
+        encoder = config.document_encoder()
+        live = LiveStatistics(
+            store, log, encoder, read_only=options.read_only, refresh_interval=options.refresh_interval
+        )
+        return cls(store, config, encoder, live, go_on)
+
+    def close(self) -> None:
+        """Release its connection, and end its processes and its refresh."""
+        self.pipeline.close()
+        self.live.close()
+        self.store.close()

@@ -1,0 +1,250 @@
+"""Replace an index by its next generation while it is searched and written, and drop the former ones.
+
+The next generation is filled beside the one in force, in collections of its own, and each round carries over what has
+changed since the one before. For the last round the writers wait; then one row puts it into force. A call that is cut
+short leaves the old one in force, and the same call goes on with the rest.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import defaultdict
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from sys import intern
+from typing import TYPE_CHECKING
+
+from rag_bm25.analysis.contract import contract_of
+from rag_bm25.documents.checks import check_given_chunk
+from rag_bm25.errors import ConfigMismatchError, FormatError, StoreError
+from rag_bm25.events import report_progress
+from rag_bm25.index.index import BM25Index
+from rag_bm25.index.maintenance.pending import json_digest
+from rag_bm25.index.searching.rows import to_chunk
+from rag_bm25.index.stored_config import config_to_dict
+from rag_bm25.index.writing.pipeline import WriteOptions
+from rag_bm25.statistics.log.changes import changed_since, list_batches
+from rag_bm25.statistics.log.generation import (
+    SUPERSEDED_KEY,
+    close_to_writers,
+    generation_in_force,
+    is_superseded,
+    open_to_writers,
+    supersede,
+)
+from rag_bm25.statistics.log.log import CLAIM_SECONDS, StatisticsLog
+from rag_bm25.statistics.log.settings import read_config, write_config
+from rag_bm25.statistics.log.source_roots import copy_roots
+from rag_bm25.store.rows import SLOTS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from rag_bm25.documents.chunks import NewChunk
+    from rag_bm25.events import Progress
+    from rag_bm25.index.config import IndexConfig
+    from rag_bm25.index.generation import Generation
+    from rag_bm25.statistics.log.table import Listing
+    from rag_bm25.store.protocol import Store
+    from rag_bm25.store.rows import ChunkRow
+
+# ruff: noqa: SLF001 - these are parts of the index
+
+CLAIM = "reindex"
+PAGE = 1_000  # chunks between two signs of life
+FEW_CHANGES = 1_000  # chunks that the writers wait for
+MAX_ROUNDS = 20
+
+_at_work: set[int] = set()  # ids of the write locks of embedded engines on which a thread makes a generation
+_entering = threading.Lock()
+
+
+def make_next_generation(
+    index: BM25Index, config: IndexConfig, progress: Callable[[Progress], None] | None = None
+) -> int:
+    """Encode all chunks with another config, and put the result into force; return how many were deleted meanwhile."""
+    index._require_writable()
+    now, stored = index._current(), config_to_dict(config, contract_of(config.build_analyzer()))
+    log = StatisticsLog(now.store)
+    with _alone_in_process(now.store), log.claim(CLAIM) as claim:
+        if not claim:
+            raise StoreError(
+                f"{now.store.name} is being reindexed by another process, or by one that was killed less than "
+                f"{CLAIM_SECONDS / 60:.0f} minutes ago: run it again later"
+            )
+        if json_digest(read_config(now.store)) == json_digest(stored):
+            open_to_writers(now.store)  # which a call that was killed may have stopped
+            return 0
+        with _open_successor(now, config) as target:
+            copying = _Copying(now.store, target, lambda: log.keep_claim(CLAIM, claim), progress)
+            for _ in range(MAX_ROUNDS):
+                if copying.catch_up() <= FEW_CHANGES:
+                    break
+            with _switching(now, claim):
+                copying.catch_up()
+                copying.keep_claim()  # else the target may be in force, and another's
+                copy_roots(now.store, target._store)
+                write_config(target._store, stored)  # an earlier attempt may have had another query side
+        index._options = replace(index._options, config=config, analyzer=None)  # which may have an analyzer of its own
+        index.refresh()
+    return copying.removed
+
+
+def drop_former_generations(store: Store) -> int:
+    """Drop the chunks of the generations that a reindex has replaced, and keep what leads to the one in force.
+
+    Searches that still use them fail: on a server, wait until all processes have refreshed.
+
+    Parameters
+    ----------
+    store : Store
+        Store of the index, as for :meth:`rag_bm25.BM25Index.from_store`.
+
+    Returns
+    -------
+    int
+        Number of rows that were dropped.
+    """
+    dropped = 0
+    for former in _former_generations(store):
+        dropped += _count(former)
+        former.drop_chunks()
+        former.delete_log([key for key in former.log_keys() if key != SUPERSEDED_KEY])  # which leads to the next one
+    return dropped
+
+
+def count_by_generation(store: Store) -> dict[int, int]:
+    """Return the number of rows of each generation, up to the one in force."""
+    counts = {former.generation: _count(former) for former in _former_generations(store)}
+    with generation_in_force(store) as newest:
+        return {**counts, newest.generation: _count(newest)}
+
+
+def _count(store: Store) -> int:
+    return store.count_unloaded() if store.has_chunks() else 0
+
+
+def _former_generations(store: Store) -> Iterator[Store]:
+    """Yield the store of each generation before the one in force, while it is open."""
+    with ExitStack() as opened:
+        while is_superseded(store):
+            yield store
+            store = opened.enter_context(closing(store.successor()))
+
+
+@contextmanager
+def _alone_in_process(store: Store) -> Iterator[None]:
+    """Keep other threads from the same index; on a server, a claim in its log keeps them from it."""
+    key = id(store.write_lock)
+    with _entering:
+        if key in _at_work:
+            raise StoreError(f"{store.name} is being reindexed by another thread")
+        _at_work.add(key)
+    try:
+        yield
+    finally:
+        _at_work.remove(key)
+
+
+def _open_successor(now: Generation, config: IndexConfig) -> BM25Index:
+    """Open or create the next generation; what an attempt with another config has left is dropped."""
+    try:
+        return BM25Index.from_store(now.store.successor(), config=config)
+    except (ConfigMismatchError, FormatError):
+        with closing(now.store.successor()) as remains:
+            remains.drop()
+        return BM25Index.from_store(now.store.successor(), config=config)
+
+
+@contextmanager
+def _switching(now: Generation, name: str) -> Iterator[None]:
+    """Keep all writers out, and put the next generation into force unless the body fails."""
+    if now.store.exclusive:
+        with now.live.writing():
+            try:
+                yield
+                supersede(now.store)
+            finally:
+                now.live.look_anew()  # also where the call is interrupted: it may be in force
+        return
+    key = close_to_writers(now.store, name)
+    try:
+        yield
+    except BaseException:
+        now.store.delete_log([key])
+        raise
+    supersede(now.store)  # where this fails it may be in force, so that writers stay out until another call
+
+
+@dataclass
+class _Copying:
+    """Chunks on their way to the next generation; each is carried over again after a change."""
+
+    source: Store
+    target: BM25Index
+    keep_claim: Callable[[], None]
+    progress: Callable[[Progress], None] | None
+    removed: int = 0
+    _carried: dict[bytes, str] = field(init=False)  # the batch of each chunk; "" where it is not known
+    _listed: Listing | None = None  # what the log had at the beginning of the last call
+
+    def __post_init__(self) -> None:
+        self._carried = dict.fromkeys(_newest_batches(self.target._store), "")
+
+    def catch_up(self) -> int:
+        """Carry over what has changed since the last call; return how many chunks that were."""
+        before, self._listed = self._listed, list_batches(self.source)
+        logged = None if before is None else changed_since(self.source, before, self._listed)
+        changed = self._find_changed() if logged is None else list(map(bytes.fromhex, logged))
+        for start in range(0, len(changed), PAGE):
+            self._carry(changed[start : start + PAGE])
+            report_progress(self.progress, "chunks encoded", min(start + PAGE, len(changed)), len(changed))
+        return len(changed)
+
+    def _find_changed(self) -> list[bytes]:
+        """Compare the keys and batches of all chunks."""
+        present = _newest_batches(self.source)
+        changed = [digest for digest, batch in present.items() if self._carried.get(digest) != batch]
+        return [*changed, *(self._carried.keys() - present)]
+
+    def _carry(self, digests: Sequence[bytes]) -> None:
+        """Encode chunks as they are stored now, and delete those that are not."""
+        self.keep_claim()
+        rows = self.source.get_chunks(_pks(digests), dense=True)
+        newest = {bytes.fromhex(row.pk[:-1]): row for row in sorted(rows, key=lambda row: row.batch)}
+        for namespace, some in _by_namespace(newest.values()).items():
+            chunks = map(self._to_chunk, some)
+            self.target._pipeline.write_stream(chunks, None, WriteOptions(namespace, assume_new=False, workers=0), None)
+        self._delete([digest for digest in digests if digest not in newest])
+        self._carried.update((digest, intern(row.batch)) for digest, row in newest.items())
+
+    def _to_chunk(self, row: ChunkRow) -> NewChunk:
+        return replace(check_given_chunk(to_chunk(row), self.target.config.fields), dense=row.dense)
+
+    def _delete(self, digests: Sequence[bytes]) -> None:
+        rows = self.target._store.get_chunks(_pks(digests), contents=False) if digests else []
+        for namespace, some in _by_namespace(rows).items():
+            self.removed += self.target.delete([row.id for row in some], namespace=namespace)
+        for digest in digests:
+            self._carried.pop(digest, None)
+
+
+def _newest_batches(store: Store) -> dict[bytes, str]:
+    """Return the batch of the newest row of each chunk, by the digest in its key."""
+    newest: dict[bytes, str] = {}
+    for row in chain.from_iterable(store.scan_chunks()):
+        digest = bytes.fromhex(row.pk[:-1])
+        newest[digest] = intern(max(newest.get(digest, ""), row.batch))
+    return newest
+
+
+def _pks(digests: Sequence[bytes]) -> list[str]:
+    return [digest.hex() + slot for digest in digests for slot in SLOTS]
+
+
+def _by_namespace(rows: Iterable[ChunkRow]) -> dict[str, list[ChunkRow]]:
+    grouped = defaultdict(list)
+    for row in rows:
+        grouped[row.namespace].append(row)
+    return grouped
