@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import deque
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
@@ -262,6 +263,7 @@ def _gone_notes(index: BM25Index, names: SourceNames, namespace: str) -> list[st
     """Name the folders that no longer exist and still have chunks, where one of them may have got a new name."""
     return [
         f"{root.name!r} is the folder {root.path}, which no longer exists here, and the index still has chunks of it. "
+        f"To go on with this name, delete the chunks of the new one, and ingest with --name {shlex.quote(root.name)}. "
         f"If it was renamed, delete them: {delete_command([f'{root.name}/'], namespace)}"
         for root in names.gone_folders()
         if has_sources(index, namespace, root.name, is_folder=True)
