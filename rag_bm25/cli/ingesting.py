@@ -160,7 +160,12 @@ def ingest(
 
     def ingest_rows(rows: ingestion.CollectionRows) -> bool:
         """Ingest rows, and return whether all of them were valid."""
-        index = _open_or_create(place, given, rows if origin.vector_field else model, check, made_in, create=True)
+
+        def check_rows(config: IndexConfig) -> None:
+            check(config)
+            rows.require_valid(config, strict=strict)
+
+        index = _open_or_create(place, given, rows if origin.vector_field else model, check_rows, made_in, create=True)
         with index, progress_bars(progress) as bars:
             start = time.perf_counter()
             report = rows.ingest_into(index, progress=bars, **writing)

@@ -66,7 +66,7 @@ class IngestReport:
         of a folder or collection was pruned.
     notes : list of str
         Folders whose sources do not begin with the folder's own name, and the reasons; folders that no longer exist;
-        chunks that sources took over from others; and encodings other than UTF-8.
+        chunks that sources took over from others; rows without a text; and encodings other than UTF-8.
     rejected : dict of str to int
         Number of wrong rows by source; the other rows were written, and no stored chunk of the source was deleted, or
         none of such a row of a collection.
@@ -216,7 +216,7 @@ def ingest(
         notes=[
             *names.notes,
             *changes,
-            *checker.owners.notes(),
+            *checker.notes(),
             *_gone_notes(index, names, namespace),
             *_encoding_notes(checker.encodings, sources.of),
             *_empty_notes(checker, earlier.num_chunks),

@@ -34,7 +34,7 @@ class _Match(NamedTuple):
 
 def check_root_name(name: str) -> str:
     """Check and normalise the name of a root."""
-    parts = name.removesuffix("/").split("/")
+    parts = name.removesuffix("/").split("/") if isinstance(name, str) else [""]
     if any(part in ("", ".", "..") for part in parts) or "\\" in name or not name.isprintable():
         raise ParameterError(f"name must be a relative path such as 'docs' or 'team/docs', got {name!r}")
     return "/".join(parts)

@@ -7,6 +7,7 @@ import shlex
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from rag_bm25.checks import parameter_error
 from rag_bm25.errors import StoreError
 from rag_bm25.index.arguments import list_first
 from rag_bm25.ingestion.files import NO_PATTERNS
@@ -42,6 +43,8 @@ ATTEMPTS = 10
 
 def flatten(options: ReadOptions | None) -> dict[str, Any]:
     """Return reading options by the names that they are remembered under."""
+    if not isinstance(options, ReadOptions | None):
+        raise parameter_error("options", "ReadOptions or None", options)
     own = {} if options is None else dict(vars(options))
     fields = vars(own.pop("fields")) if own else {}
     return own | {f"{name}{FIELD}": value for name, value in fields.items()}

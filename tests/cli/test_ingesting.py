@@ -134,6 +134,18 @@ def test_a_command_in_a_note_names_the_index(docs: Path, tmp_path: Path) -> None
     assert run_json("stats", *place)["num_chunks"] == 3
 
 
+def test_empty_standard_input_deletes_nothing(docs: Path) -> None:
+    """As after `false | rag-bm25 ingest -`."""
+    run("ingest", "-", "--stdin-name", "notes.md", input="palms")
+    stored = run_json("list", "chunks")
+    for paths in (["-"], [docs, "-"]):
+        result = run("ingest", *paths, "--stdin-name", "notes.md", input="")
+        assert_fails(result, "standard input is empty: nothing was ingested, and what the index has of notes.md is kept")
+        assert "delete it (--source notes.md)" in result.stderr
+    assert run_json("list", "chunks") == stored
+    assert "notes.md#0" in str(stored)
+
+
 @pytest.mark.parametrize("wrong", ["20", "-1%", "101%", "nan%", "%", ""])
 def test_a_share_is_a_percentage(docs: Path, wrong: str) -> None:
     result = run("ingest", docs, "--max-delete", wrong)
