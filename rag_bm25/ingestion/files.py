@@ -325,4 +325,4 @@ def _size(file: Path) -> int | None:
 
 def os_error_message(error: OSError) -> str:
     """Format an error of the operating system without its number."""
-    return f"{error.filename}: {error.strerror}"
+    return f"{error.filename}: {error.strerror}" if error.filename else str(error)
