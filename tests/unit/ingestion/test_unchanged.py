@@ -123,11 +123,49 @@ def test_progress_ends_with_all_bytes_and_chunks(docs: Path, index: BM25Index) -
     assert report.chunks == len(texts(index))
 
 
-def test_rows_with_ids_of_their_own_are_read_each_time(docs: Path, index: BM25Index, read: list[str]) -> None:
-    write_rows(docs / "rows.jsonl", {"id": "r", "text": "x"})
+@pytest.mark.parametrize("change", ["nothing", "write", "file", "new file", "delete"])
+def test_rows_with_ids_of_their_own_are_read_again_if_anything_has_changed(
+    change: str, docs: Path, index: BM25Index, read: list[str]
+) -> None:
+    write_rows(docs / "rows.jsonl", {"id": "r", "text": "x"}, {"id": "s", "text": "y"})
     write(docs / "table.csv", "text\nx\n")  # whose rows have none
-    run(index, docs)
+    first = run(index, docs)
+    changes: dict[str, Callable[[], object]] = {
+        "nothing": list,
+        "write": lambda: index.add(["own"], ids=["own"]),
+        "file": lambda: write(docs / "b.txt", "changed"),
+        "new file": lambda: write(docs / "c.txt", "new"),
+        "delete": lambda: index.delete(["s"]),
+    }
+    changes[change]()
+    read.clear()
+    again = run(index, docs)
+    assert ("rows.jsonl" in read) == (change != "nothing")
+    assert (again.files, again.rejected, again.notes) == (first.files + (change == "new file"), {}, first.notes)
+    assert texts(index)["s"] == "y"
+    assert read_by(read, lambda: run(index, docs)) == []
+
+
+def test_rows_are_read_again_after_a_run_that_was_killed_before_it_wrote_them(
+    docs: Path, index: BM25Index, read: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Digests that are stored in the middle of a run tell nothing of what is not written yet."""
+    rows = [{"id": f"r{number}", "text": f"x {number}"} for number in range(2_500)]
+    write_rows(docs / "rows.jsonl", *rows)
+    monkeypatch.setattr(unchanged, "REMEMBER_SECONDS", 0.0)
+    plain, batches = index._store.insert_chunks, iter(range(10))
+
+    def insert(*given: object) -> object:
+        if next(batches) == 2:
+            raise StoreError("killed")
+        return plain(*given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(index._store, "insert_chunks", insert)
+    with pytest.raises(StoreError, match="killed"):
+        run(index, docs)
+    monkeypatch.setattr(index._store, "insert_chunks", plain)
     assert read_by(read, lambda: run(index, docs)) == ["rows.jsonl"]
+    assert sum(id_.startswith("r") for id_ in texts(index)) == len(rows)
 
 
 def test_a_row_that_is_gone_beside_unchanged_files_is_deleted(docs: Path, index: BM25Index) -> None:
