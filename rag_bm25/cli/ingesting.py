@@ -3,13 +3,13 @@
 import shlex
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from itertools import islice
 from math import nan
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
 import typer
 
@@ -40,9 +40,12 @@ from rag_bm25.index.stored_config import differing
 from rag_bm25.index.writing.workers import MAX_WORKERS
 from rag_bm25.ingestion.checking import MAX_REASONS_OF_SOURCE
 from rag_bm25.ingestion.files import SUFFIXES, Found
-from rag_bm25.ingestion.ingesting import IngestReport
+from rag_bm25.ingestion.ingesting import IngestReport, require_valid_files
 from rag_bm25.ingestion.pruning import DELETE, MAX_DELETE
 from rag_bm25.store.storage import StorageOptions
+
+Check: TypeAlias = Callable[[IndexConfig], object]
+"""Refuse the config of a new index."""
 
 MAX_REASONS = 3  # of a source
 MAX_SOURCES = 20
@@ -146,7 +149,8 @@ def ingest(
     given, own_namespace = {**settings.given(), **words.given()}, opt.one_namespace(namespace)
     sources.reading()  # refuses wrong options
     model = None if origin.vector_field else load_model(embedding)
-    check = partial(make_splitter, chunk_overlap=chunk_overlap, split_size=split_size)
+    lengths: dict[str, Any] = {"chunk_overlap": chunk_overlap, "split_size": split_size}
+    check = partial(make_splitter, **lengths)
     made_in = parse_storage(storage)
     writing: dict[str, Any] = {
         "namespace": own_namespace,
@@ -160,12 +164,8 @@ def ingest(
 
     def ingest_rows(rows: ingestion.CollectionRows) -> bool:
         """Ingest rows, and return whether all of them were valid."""
-
-        def check_rows(config: IndexConfig) -> None:
-            check(config)
-            rows.require_valid(config, strict=strict)
-
-        index = _open_or_create(place, given, rows if origin.vector_field else model, check_rows, made_in, create=True)
+        checks: list[Check] = [check, partial(rows.require_valid, strict=strict)]
+        index = _open_or_create(place, given, rows if origin.vector_field else model, checks, made_in, create=True)
         with index, progress_bars(progress) as bars:
             start = time.perf_counter()
             report = rows.ingest_into(index, progress=bars, **writing)
@@ -174,15 +174,15 @@ def ingest(
 
     def ingest_found(found: Found) -> bool:
         """Ingest files, and return whether all of them were valid; the index is open meanwhile only."""
-        index = _open_or_create(place, given, model, check, made_in, create=bool(found.files))
+        checks: list[Check] = [check, partial(require_valid_files, found=found, strict=strict, **lengths)]
+        index = _open_or_create(place, given, model, checks, made_in, create=bool(found.files))
         with index, ingest_bar(progress, found.size) as update, as_usage("--chunk-overlap"):
             start = time.perf_counter()
             report = ingestion.ingest(
                 index,
                 found,
-                chunk_overlap=chunk_overlap,
-                split_size=split_size,
                 progress=update,
+                **lengths,
                 **writing,
             )
             seconds = time.perf_counter() - start
@@ -247,12 +247,12 @@ def _open_or_create(
     place: opt.IndexAddress,
     given: Mapping[str, Any],
     model: Model | ingestion.CollectionRows | None,
-    check: Callable[[IndexConfig], object],
+    checks: Sequence[Check],
     storage: StorageOptions | None,
     *,
     create: bool,
 ) -> BM25Index:
-    """Open the index, which must have the given settings, or create it with them; `check` refuses a new config."""
+    """Open the index, which must have the given settings, or create it with them unless a check refuses."""
     try:
         index = place.open(storage=storage)
     except IndexNotFoundError:
@@ -260,7 +260,8 @@ def _open_or_create(
             raise InputError("there is nothing to ingest, so no index was created") from None
         config = new_config(DEFAULT_CHUNK_SIZE, place.text_analyzer, given)
         config = config if model is None else model.with_dense_field(config)
-        check(config)
+        for check in checks:
+            check(config)
         return place.open(config=config, storage=storage)
     try:
         require_analyzer(index.config.analyzer)

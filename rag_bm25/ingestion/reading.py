@@ -214,7 +214,7 @@ def _read_own(path: Path, read: Callable[[Path], str | None]) -> Document | None
     """Read a document with a reader of the caller's; whatever that raises is about this file alone."""
     try:
         text = read(path)
-    except Exception as error:  # noqa: BLE001  # whatever their parsers raise
+    except Exception as error:  # whatever their parsers raise
         msg = f"{path}: the reader that was given has failed: {type(error).__name__}: {error}"
         raise InputError(msg) from error
     if text is not None and not isinstance(text, str):

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from rag_bm25.documents.chunks import AddReport, Chunk, NewChunk
     from rag_bm25.events import Progress
+    from rag_bm25.index.config import IndexConfig
     from rag_bm25.index.index import BM25Index
     from rag_bm25.ingestion.checking import FileChecker
     from rag_bm25.ingestion.files import SourceFile
@@ -226,15 +227,15 @@ class IngestedFiles:
         return None if self._num_writes is None else self._num_writes + len(self._own_writes)
 
 
-def shape_of(index: BM25Index, split: Splitter, options: ReadOptions) -> str | None:
+def shape_of(config: IndexConfig, split: Splitter, options: ReadOptions) -> str | None:
     """Return all that shapes the chunks of a file beside its name and bytes; None if that cannot be known."""
     if options.read is not None:
         return None
     projects = {"chardet", "pyarrow", *(form.project for form in FORMATS.values() if form.project)}
     versions = {"rag-bm25": __version__, "python": platform.python_version(), **dict(_versions(sorted(projects)))}
-    lengths = [split.longest, split.overlap, split.least, index.config.length_unit]
+    lengths = [split.longest, split.overlap, split.least, config.length_unit]
     reading = {name: value for name, value in vars(options).items() if name != "timeout"}
-    return json.dumps([versions, lengths, reading, list(index.config.fields)], default=vars)
+    return json.dumps([versions, lengths, reading, list(config.fields)], default=vars)
 
 
 def _versions(projects: Iterable[str]) -> Iterator[tuple[str, str]]:

@@ -133,10 +133,7 @@ RULE = (
         ("my_reranker:Later", f" {RULE}coroutine function"),
         ("my_reranker:Embeddings", f" {RULE}Embeddings"),
         ("my_reranker:Large", " has failed: TypeError: "),
-        (
-            "proximity:2",
-            ": there is no module 'proximity', here or among the installed packages; proximity is given by its name alone",
-        ),
+        ("proximity:2", ": there is no module 'proximity', here or among the installed packages; proximity is given"),
     ],
 )
 def test_what_is_no_reranker_is_refused_before_the_index_opens(

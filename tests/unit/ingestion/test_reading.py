@@ -159,7 +159,9 @@ def test_a_bad_row_is_named_and_the_others_are_written(
 
 def test_rows_with_an_empty_text_are_stored_and_told(tmp_path: Path, index: BM25Index) -> None:
     texts = {"a": "", "b": " \n", "c": "words"}
-    report = run(index, write_rows(tmp_path / "rows.jsonl", *({"id": id_, "text": text} for id_, text in texts.items())))
+    report = run(
+        index, write_rows(tmp_path / "rows.jsonl", *({"id": id_, "text": text} for id_, text in texts.items()))
+    )
     assert (ids(index), report.rejected, report.notes) == (list(texts), {}, ["rows with an empty text: rows.jsonl (2)"])
 
 

@@ -146,26 +146,21 @@ def test_rows_with_ids_of_their_own_are_read_again_if_anything_has_changed(
     assert read_by(read, lambda: run(index, docs)) == []
 
 
-def test_rows_are_read_again_after_a_run_that_was_killed_before_it_wrote_them(
+def test_rows_that_were_read_ahead_and_not_written_are_read_again(
     docs: Path, index: BM25Index, read: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Digests that are stored in the middle of a run tell nothing of what is not written yet."""
-    rows = [{"id": f"r{number}", "text": f"x {number}"} for number in range(2_500)]
-    write_rows(docs / "rows.jsonl", *rows)
     monkeypatch.setattr(unchanged, "REMEMBER_SECONDS", 0.0)
-    plain, batches = index._store.insert_chunks, iter(range(10))
+    rows = write_rows(docs / "rows.jsonl", *({"id": f"r{number}", "text": f"x {number}"} for number in range(1_500)))
 
-    def insert(*given: object) -> object:
-        if next(batches) == 2:
-            raise StoreError("killed")
-        return plain(*given)  # type: ignore[arg-type]
+    def stop(progress: Progress) -> None:
+        if progress.what == "chunks":
+            raise StoreError("cut short")
 
-    monkeypatch.setattr(index._store, "insert_chunks", insert)
-    with pytest.raises(StoreError, match="killed"):
-        run(index, docs)
-    monkeypatch.setattr(index._store, "insert_chunks", plain)
-    assert read_by(read, lambda: run(index, docs)) == ["rows.jsonl"]
-    assert sum(id_.startswith("r") for id_ in texts(index)) == len(rows)
+    with pytest.raises(StoreError, match="cut short"):
+        ingest(index, find_files([rows]), progress=stop, workers=2)
+    assert read_by(read, lambda: run(index, rows)) == ["rows.jsonl"]
+    assert len(texts(index)) == 1_500
 
 
 def test_a_row_that_is_gone_beside_unchanged_files_is_deleted(docs: Path, index: BM25Index) -> None:
