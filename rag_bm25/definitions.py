@@ -530,13 +530,18 @@ def parse_plain(text: str) -> Any:
 
 def parse_words(kind: Kind, words: Sequence[str]) -> Any:
     """Turn the words that are given under one name into a JSON value: a list if the kind holds one, else the last."""
-    return list(map(kind.parse, words)) if _holds_a(Many, kind) else kind.parse(words[-1])
+    return list(map(kind.parse, words)) if takes_many(kind) else kind.parse(words[-1])
+
+
+def takes_many(kind: Kind) -> bool:
+    """Return whether a name may be given several times."""
+    return _holds_a(Many, kind)
 
 
 def read_options(options: Mapping[str, Option], plain: Mapping[str, Any], owner: str = "") -> dict[str, Any]:
     """Make the values of JSON values; the names in messages begin with that of the owner."""
     if unknown := sorted(plain.keys() - options.keys()):
-        known = ", ".join(options)
+        known = ", ".join(options) or "no arguments"
         raise ParameterError(f"{owner or 'the request'} has no {short_repr(unknown[0])}; it has {known}")
     before = owner and f"{owner}."
     if missing := [option.name for option in options.values() if option.is_required and option.name not in plain]:

@@ -115,6 +115,7 @@ MUTANTS = [
     Mutant("ingestion/obsolete", " or source in checker.rejected:", ":"),
     Mutant("ingestion/unchanged", "stored.digest(source) == digest.stored", "True"),
     Mutant("ingestion/unchanged", " or num_writes != self._expected_writes()", ""),
+    Mutant("ingestion/unchanged", "is_named or written[source] == num_chunks", "True"),
     Mutant("ingestion/unchanged", " and _stamp_of(self._files[source]) == contents.stamp", ""),
     Mutant("ingestion/source_options", " if root.name in own else inner", ""),
     Mutant("ingestion/owners", "former if former in self.partly_read else self._owner(row)", "self._owner(row)"),

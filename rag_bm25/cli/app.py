@@ -25,6 +25,7 @@ from rag_bm25.cli.console import fail, print_error
 from rag_bm25.cli.groups import expand_groups
 from rag_bm25.errors import ParameterError, RagBM25Error
 from rag_bm25.hits.options import NAMES_OF_K
+from rag_bm25.ingestion.files import os_error_message
 from rag_bm25.store.tls import TLS
 
 WRITING = ("ingest", "delete", "repair", "copy", "reindex", "load")
@@ -51,7 +52,7 @@ class ReportingCommand(TyperCommand):
         except BrokenPipeError:
             raise  # the reader of the output has closed it; Typer ends quietly
         except OSError as error:
-            fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+            fail(os_error_message(error))
         except KeyboardInterrupt:
             advice = ": everything acknowledged is stored, and running the same command again continues"
             print_error(f"interrupted{advice if self.name in WRITING else ''}")

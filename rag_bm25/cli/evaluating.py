@@ -126,6 +126,8 @@ def evaluate(
     for file in filter(None, (run, gate.save)):
         if not file.parent.is_dir():
             raise InputError(f"there is no folder {file.parent} to put {file.name} in")
+        if file.is_dir():
+            raise InputError(f"{file} is a folder: give the name of a file")
     model = dense.load(Query(""), options, fusion)
     default = COUNT_TITLES if place.collection is None else {}
     base = {**default, **settings.given(auto=True), **_take_weighting(options)}

@@ -3,13 +3,13 @@
 import shlex
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from itertools import islice
 from math import nan
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
 import typer
 
@@ -41,9 +41,12 @@ from rag_bm25.index.stored_config import differing
 from rag_bm25.index.writing.workers import MAX_WORKERS
 from rag_bm25.ingestion.checking import MAX_REASONS_OF_SOURCE
 from rag_bm25.ingestion.files import SUFFIXES, Found
-from rag_bm25.ingestion.ingesting import IngestReport
+from rag_bm25.ingestion.ingesting import IngestReport, require_valid_files
 from rag_bm25.ingestion.pruning import DELETE, MAX_DELETE
 from rag_bm25.store.storage import StorageOptions
+
+Check: TypeAlias = Callable[[IndexConfig], object]
+"""Refuse the config of a new index."""
 
 MAX_REASONS = 3  # of a source
 MAX_SOURCES = 20
@@ -151,7 +154,8 @@ def ingest(
     given, own_namespace = {**settings.given(), **words.given()}, opt.one_namespace(namespace)
     sources.reading()  # refuses wrong options
     model = None if origin.vector_field else load_model(embedding)
-    check = partial(make_splitter, chunk_overlap=chunk_overlap, split_size=split_size)
+    lengths: dict[str, Any] = {"chunk_overlap": chunk_overlap, "split_size": split_size}
+    check = partial(make_splitter, **lengths)
     made_in = parse_storage(storage)
     writing: dict[str, Any] = {
         "namespace": own_namespace,
@@ -161,7 +165,7 @@ def ingest(
         "embeddings": model,
         "workers": workers,
     }
-    open_index = partial(_open_or_create, place, given, check=check, storage=made_in, read_only=rehearsal.dry_run)
+    open_index = partial(_open_or_create, place, given, storage=made_in, read_only=rehearsal.dry_run)
     search = partial(search_judged, DenseSearch(), model, {"namespace": own_namespace})
     outcome = Outcome(rehearsal.dry_run)
     target_of = partial(rehearsal.target, namespace=own_namespace, search=search, outcome=outcome)
@@ -169,7 +173,8 @@ def ingest(
 
     def ingest_rows(rows: ingestion.CollectionRows) -> bool:
         """Ingest rows, and return whether all of them were valid."""
-        index = open_index(rows if origin.vector_field else model, create=True)
+        checks: list[Check] = [check, partial(rows.require_valid, strict=strict)]
+        index = open_index(rows if origin.vector_field else model, checks=checks, create=True)
         with index, target_of(index) as target, progress_bars(progress) as bars:
             start = time.perf_counter()
             report = rows.ingest_into(target, progress=bars, **writing)
@@ -178,15 +183,15 @@ def ingest(
 
     def ingest_found(found: Found) -> bool:
         """Ingest files, and return whether all of them were valid; the index is open meanwhile only."""
-        index, checked = open_index(model, create=bool(found.files)), as_usage("--chunk-overlap")
+        checks: list[Check] = [check, partial(require_valid_files, found=found, strict=strict, **lengths)]
+        index, checked = open_index(model, checks=checks, create=bool(found.files)), as_usage("--chunk-overlap")
         with index, target_of(index) as target, ingest_bar(progress, found.size) as update, checked:
             start = time.perf_counter()
             report = ingestion.ingest(
                 target,
                 found,
-                chunk_overlap=chunk_overlap,
-                split_size=split_size,
                 progress=update,
+                **lengths,
                 **writing,
             )
             seconds = time.perf_counter() - start
@@ -260,12 +265,12 @@ def _open_or_create(
     given: Mapping[str, Any],
     model: Model | ingestion.CollectionRows | None,
     *,
-    check: Callable[[IndexConfig], object],
+    checks: Sequence[Check],
     storage: StorageOptions | None,
     create: bool,
     read_only: bool,
 ) -> BM25Index:
-    """Open the index, which must have the given settings, or create it with them; `check` refuses a new config.
+    """Open the index, which must have the given settings, or create it with them unless a check refuses.
 
     One that is only to be read is created in memory.
     """
@@ -276,7 +281,8 @@ def _open_or_create(
             raise InputError("there is nothing to ingest, so no index was created") from None
         config = new_config(DEFAULT_CHUNK_SIZE, place.text_analyzer, given)
         config = config if model is None else model.with_dense_field(config)
-        check(config)
+        for check in checks:
+            check(config)
         if read_only:
             return BM25Index.open(":memory:", place.collection, config=config)
         return place.open(config=config, storage=storage)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from rag_bm25.cli.importing import ModelOption, as_function, one_line_errors
+from rag_bm25.cli.importing import ModelError, ModelOption, as_function, one_line_errors
 from rag_bm25.documents.chunks import Hit
 from rag_bm25.hits.options import Rerank
 from rag_bm25.hits.proximity import Proximity
@@ -28,7 +28,7 @@ def _as_reranker(made: Any) -> Rerank | None:
 
 RERANK: ModelOption[Rerank] = ModelOption(
     "--rerank",
-    "MODULE:NAME",
+    f"{PROXIMITY} or MODULE:NAME",
     EXAMPLE,
     "a function of the query and hits, a cross-encoder with score(text_pairs), or a function without arguments that "
     "returns one of these",
@@ -36,12 +36,21 @@ RERANK: ModelOption[Rerank] = ModelOption(
 )
 
 
+def _load(name: str) -> Rerank:
+    try:
+        return RERANK.load(name)
+    except ModelError as error:
+        if not name.startswith(f"{PROXIMITY}:"):
+            raise
+        raise ModelError(f"{error}; {PROXIMITY} is given by its name alone") from None
+
+
 class Reranker:
     """A reranker by its name; whatever it raises becomes one line without secrets."""
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._rerank = None if name == PROXIMITY else RERANK.load(name)
+        self._rerank = None if name == PROXIMITY else _load(name)
         self.__name__ = name.rpartition(":")[2]  # by which `explain` calls it
 
     def use(self, index: BM25Index) -> None:

@@ -127,6 +127,8 @@ def parse_grid(text: str, option: str) -> list[tuple[str, dict[str, Any]]]:
     for part in filter(None, text.split(",")):
         name, value = _split(part, option, name)
         grid.setdefault(name, {})[value] = _read(name, value, option, auto=True)
+    if not grid:
+        raise typer.BadParameter(f"must be NAME=VALUE,..., got {text!r}", param_hint=option)
     combinations = product(*(values.items() for values in grid.values()))
     return [_combine(grid, values) for values in combinations]
 

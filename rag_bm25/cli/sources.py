@@ -16,7 +16,7 @@ from rag_bm25.cli import options as opt
 from rag_bm25.cli.console import print_note
 from rag_bm25.cli.rendering import count, join_first
 from rag_bm25.cli.settings import as_usage
-from rag_bm25.errors import ParameterError
+from rag_bm25.errors import InputError, ParameterError
 from rag_bm25.ingestion.files import NO_PATTERNS, SUFFIXES, Found, SourceFile, is_known, needs_package
 from rag_bm25.ingestion.source_names import check_root_name
 from rag_bm25.ingestion.source_options import merge, unflatten
@@ -168,7 +168,13 @@ def find_with_stdin(paths: Sequence[Path], find: Callable[[Sequence[Path]], Foun
         with file.open("wb") as target:
             while block := sys.stdin.buffer.read(BLOCK):
                 target.write(block)
-        piped = SourceFile(file, source, file.stat().st_size, keeps_source=True)
+        size = file.stat().st_size
+        if not size:  # as after a program that has failed
+            raise InputError(
+                f"standard input is empty: nothing was ingested, and what the index has of {source} is kept. If it is "
+                f"to go: delete it (--source {source})"
+            )
+        piped = SourceFile(file, source, size, keeps_source=True)
         yield replace(found, files=[*found.files, piped])
 
 

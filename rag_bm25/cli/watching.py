@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rag_bm25.cli.console import print_error
 from rag_bm25.errors import RagBM25Error
+from rag_bm25.ingestion.files import os_error_message
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,9 +61,10 @@ def watch(find: Callable[[], Found], known: Snapshot, step: Callable[[Found], ob
                 known = now
             told = ""
         except (RagBM25Error, OSError) as error:
-            if str(error) != told:
-                print_error(str(error))
-            told = str(error)
+            message = os_error_message(error) if isinstance(error, OSError) else str(error)
+            if message != told:
+                print_error(message)
+            told = message
 
 
 def _settle(find: Callable[[], Found], found: Found, now: Snapshot, pause: Pause) -> tuple[Found, Snapshot]:

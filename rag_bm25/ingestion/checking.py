@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections import deque
+from collections import Counter, deque
 from contextlib import suppress
 from functools import partial
 from itertools import islice
@@ -12,6 +12,7 @@ from typing import IO, TYPE_CHECKING
 
 from rag_bm25.documents.checks import check_chunk
 from rag_bm25.errors import InputError, MissingExtraError
+from rag_bm25.index.arguments import list_first
 from rag_bm25.ingestion.files import os_error_message
 from rag_bm25.ingestion.owners import SPOOLED_BYTES, Placed
 from rag_bm25.ingestion.reading import FileOptions, Piece, read_file
@@ -40,11 +41,22 @@ class RowChecker:
         self.rejected: dict[str, int] = {}  # source -> number of rows
         self._fields = sorted(set(fields) - DEFAULT_FIELDS.keys())  # under these, rows may have something else
         self._reasons: dict[str, list[str]] = {}  # source -> of its first rejected rows
+        self._without_text: Counter[str] = Counter()  # source -> number of chunks
 
     @property
     def reasons(self) -> list[str]:
         """The reasons of the first rejected rows, in the order of `rejected`."""
         return [reason for reasons in self._reasons.values() for reason in reasons][:MAX_REASONS]
+
+    def notes(self) -> list[str]:
+        """Tell what has come into the index that its owner may not expect."""
+        without = [f"{source} ({number:,})" for source, number in self._without_text.items()]
+        return [*self.owners.notes(), *([f"rows with an empty text: {list_first(without)}"] if without else [])]
+
+    def _admit(self, chunks: Iterable[Placed]) -> Iterator[Placed]:
+        for placed in self.owners.admit(chunks, self._reject):
+            self._without_text.update([placed.source] if not placed.chunk.text.strip() else [])
+            yield placed
 
     def _reject(self, source: str, error: InputError) -> None:
         self.rejected[source] = self.rejected.get(source, 0) + 1
@@ -66,7 +78,7 @@ class FileChecker(RowChecker):
         self._written = self._furthest = 0
 
     def chunks(self, files: Iterable[SourceFile]) -> Iterator[NewChunk]:
-        for placed in self.owners.admit(self._read_files(files), self._reject):
+        for placed in self._admit(self._read_files(files)):
             self._furthest = max(self._furthest, placed.end)  # some come later than those after them in the file
             self._ends.append(self._furthest)
             yield placed.chunk

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import numpy as np
 
+from rag_bm25.definitions import NOT_EMPTY, check_fields
 from rag_bm25.documents.checks import check_chunk
 from rag_bm25.errors import ConfigMismatchError, InputError
 from rag_bm25.events import report_progress
 from rag_bm25.index.config import require_dense_field
 from rag_bm25.index.writing.pipeline import WriteOptions
 from rag_bm25.ingestion.checking import RowChecker
-from rag_bm25.ingestion.ingesting import IngestReport, choose_embedder, require_valid
+from rag_bm25.ingestion.ingesting import MAX_SHOWN, IngestReport, choose_embedder, require_valid
 from rag_bm25.ingestion.owners import Owners, Placed
 from rag_bm25.ingestion.pruning import MAX_DELETE, check_max_delete, delete_command, why_too_many
-from rag_bm25.ingestion.rows import COLLECTION, Row, RowFields, row_id, row_parts
+from rag_bm25.ingestion.rows import COLLECTION, Row, RowFields, row_id, row_text
 from rag_bm25.ingestion.source_names import SourceNames, check_root_name
 from rag_bm25.ingestion.source_roots import read_source_roots
 from rag_bm25.store.embeddings import MODEL_NOISE, as_vector
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
 # ruff: noqa: SLF001 - no public call takes a stream with vectors
 
 SOURCE, OWN_SOURCE = "source", "original_source"
-NO_TITLE = ""  # the title of a row is metadata: its vector is that of its text
 
 
 class CollectionRows:
@@ -106,6 +106,7 @@ class CollectionRows:
         tls: TLS | None = None,
         timeout: float | None = None,
     ) -> None:
+        _Names(collection, text_field, vector_field, id_field, id_prefix, name)
         self.source = f"{COLLECTION}{check_root_name(name or collection)}"
         self._rows = ExternalCollection(Connection(uri, token, tls, timeout), collection)
         try:
@@ -114,7 +115,7 @@ class CollectionRows:
         except BaseException:
             self.close()
             raise
-        fields = RowFields(text_field, NO_TITLE, id_field or self._rows.key)
+        fields = RowFields(text_field, id=id_field or self._rows.key)
         self._reader = _RowReader(self.source, collection, self._rows, fields, self._vectors, id_prefix)
 
     def __enter__(self) -> Self:
@@ -152,6 +153,30 @@ class CollectionRows:
         """
         if self._vectors is not None:
             self._vectors.require_fit(require_dense_field(config, "vector_field given", "the index"))
+
+    def require_valid(self, config: IndexConfig, *, strict: bool = False) -> None:
+        """Refuse a new index without a row: call this before creating it.
+
+        Parameters
+        ----------
+        config : IndexConfig
+            That of the index.
+        strict : bool
+            Refuse it if any row is wrong, not only if all are.
+
+        Raises
+        ------
+        InputError
+            There is no row, or none that is valid.
+        """
+        checker = _RowsChecker(self._reader, config, None, "")
+        chunks = checker.chunks()
+        if strict:
+            require_valid(chunks, checker, {})
+        elif next(chunks, None) is None:
+            reasons = "; ".join(checker.reasons[:MAX_SHOWN])
+            which = f"that is valid: {reasons}" if reasons else "to ingest"
+            raise InputError(f"no index was created, since {self._reader.collection} has no row {which}")
 
     def ingest_into(
         self,
@@ -207,10 +232,10 @@ class CollectionRows:
         self.require_fit(index.config)
         embed = self._choose_embedder(index, embeddings)
         options = WriteOptions(namespace, assume_new=False, workers=workers)
-        checker = _RowsChecker(self._reader, index, options.namespace)
+        checker = _RowsChecker(self._reader, index.config, index, options.namespace)
         if strict:
             require_valid(checker.chunks(), checker, {})
-            checker = _RowsChecker(self._reader, index, options.namespace)
+            checker = _RowsChecker(self._reader, index.config, index, options.namespace)
         written = self._write(index, checker, embed, options, progress)
         stale = checker.find_stale()
         pruned = stale if prune else []
@@ -254,6 +279,21 @@ class CollectionRows:
         if self._vectors is None:
             return index._pipeline.add_stream(checker.chunks(), embed, options, report)
         return index._pipeline.write_stream(checker.chunks(), None, options, report)
+
+
+@dataclass(frozen=True)
+class _Names:
+    """The names that a caller gives, checked."""
+
+    collection: Annotated[str, NOT_EMPTY]
+    text_field: str
+    vector_field: str | None
+    id_field: str | None
+    id_prefix: str
+    name: str | None
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
 
 @dataclass(frozen=True)
@@ -312,7 +352,7 @@ class _RowReader:
         return row_id(row, self.fields, self.prefix.replace("{source}", self.source))
 
     def chunk_of(self, row: Row, id_: str, fields: Iterable[str], dense: DenseField | None) -> NewChunk:
-        _, text = row_parts(row, self.fields)
+        text = row_text(row, self.fields)  # alone: its vector is that of its text, and its title is metadata
         try:
             chunk = check_chunk(text, id_, self._metadata(row), fields)
             if self.vectors is None or dense is None:
@@ -343,26 +383,26 @@ class _RowReader:
 class _RowsChecker(RowChecker):
     """Yield the chunks of valid rows, and collect ids and failures."""
 
-    def __init__(self, rows: _RowReader, index: BM25Index, namespace: str) -> None:
-        names = SourceNames(read_source_roots(index, namespace=namespace), lambda _name, _is_folder: False)
-        super().__init__(index.config.fields, Owners(self._look_up, names, ()))
+    def __init__(self, rows: _RowReader, config: IndexConfig, index: BM25Index | None, namespace: str) -> None:
+        roots = [] if index is None else read_source_roots(index, namespace=namespace)
+        super().__init__(config.fields, Owners(self._look_up, SourceNames(roots, lambda _name, _is_folder: False), ()))
         self.ids: set[str] = set()
-        self._rows, self._index, self._namespace = rows, index, namespace
-        self._is_empty = not index.stats(namespace=namespace).num_chunks
+        self._rows, self._dense, self._namespace = rows, config.dense_field(), namespace
+        self._stored = index if index is not None and index.stats(namespace=namespace).num_chunks else None
         self._has_source = False
 
     def chunks(self) -> Iterator[NewChunk]:
-        return (placed.chunk for placed in self.owners.admit(self._read(), self._reject))
+        return (placed.chunk for placed in self._admit(self._read()))
 
     def find_stale(self) -> list[str]:
         """Return the ids of stored chunks whose rows are gone."""
         of_rows = {SOURCE: self._rows.source}
-        chunks = () if self._is_empty else self._index.chunks(filter=of_rows, namespace=self._namespace)
+        chunks = () if self._stored is None else self._stored.chunks(filter=of_rows, namespace=self._namespace)
         return [chunk.id for chunk in chunks if chunk.id not in self.ids]
 
     def notes(self) -> list[str]:
         renamed = f"{SOURCE!r} of the rows is kept as {OWN_SOURCE!r}: {SOURCE!r} is {self._rows.source}"
-        return [*self.owners.notes(), *([renamed] if self._has_source else [])]
+        return [*super().notes(), *([renamed] if self._has_source else [])]
 
     def _read(self) -> Iterator[Placed]:
         source = self._rows.source
@@ -380,7 +420,7 @@ class _RowsChecker(RowChecker):
         if id_ in self.ids:
             raise InputError(f"{row.where}: duplicate id {id_!r}, already given in {self._rows.source}")
         self.ids.add(id_)
-        return self._rows.chunk_of(row, id_, self._fields, self._index.config.dense_field())
+        return self._rows.chunk_of(row, id_, self._fields, self._dense)
 
     def _look_up(self, ids: Sequence[str]) -> Sequence[Chunk]:
-        return [] if self._is_empty else self._index.get(ids, namespace=self._namespace)
+        return [] if self._stored is None else self._stored.get(ids, namespace=self._namespace)

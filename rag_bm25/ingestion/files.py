@@ -185,6 +185,8 @@ class _Finder:
     def take_path(self, path: Path) -> None:
         """Collect a file, or all files below a folder."""
         root = self._root_of(path)
+        if self.found.name is not None:
+            self._names.take_root(root, self.found.name)  # a folder that was moved has the options of its name
         if path.is_dir():
             self.found.given[path] = True
             self._take_folder(path, root)
@@ -194,7 +196,7 @@ class _Finder:
 
     def _select(self, path: Path, folder: Path) -> Selection:
         """Return the selection for a path; its patterns are relative to the folder that they are remembered with."""
-        root = self._names.remembered(path, self.found.name)
+        root = self._names.root_of(path)
         if root is None:
             return self._patterns_of({}).within(folder)
         is_below = absolute_path(folder).is_relative_to(root.path) and root.options.keys() & {"include", "exclude"}
@@ -323,4 +325,4 @@ def _size(file: Path) -> int | None:
 
 def os_error_message(error: OSError) -> str:
     """Format an error of the operating system without its number."""
-    return f"{error.filename}: {error.strerror}"
+    return f"{error.filename}: {error.strerror}" if error.filename else str(error)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import deque
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from rag_bm25.documents.chunks import AddReport
 from rag_bm25.errors import InputError, StoreError
@@ -27,8 +28,10 @@ if TYPE_CHECKING:
 
     from rag_bm25.documents.chunks import Chunk, NewChunk
     from rag_bm25.events import Progress
+    from rag_bm25.index.config import IndexConfig
     from rag_bm25.index.index import BM25Index
     from rag_bm25.ingestion.checking import RowChecker
+    from rag_bm25.ingestion.files import SourceFile
     from rag_bm25.ingestion.reading import FileOptions, ReadOptions
     from rag_bm25.store.embeddings import Embed, Vectors
 
@@ -65,7 +68,7 @@ class IngestReport:
         of a folder or collection was pruned.
     notes : list of str
         Folders whose sources do not begin with the folder's own name, and the reasons; folders that no longer exist;
-        chunks that sources took over from others; and encodings other than UTF-8.
+        chunks that sources took over from others; rows without a text; and encodings other than UTF-8.
     rejected : dict of str to int
         Number of wrong rows by source; the other rows were written, and no stored chunk of the source was deleted, or
         none of such a row of a collection.
@@ -164,13 +167,8 @@ def ingest(
     embed = choose_embedder(index, embeddings)
     is_empty = not index.stats(namespace=namespace).num_chunks
     names = _name_sources(index, found, namespace, is_empty=is_empty)
-    files = [file if file.keeps_source else replace(file, source=names.source_of(file.path)) for file in found.files]
-
     lengths = {"split_size": split_size, "chunk_overlap": chunk_overlap}
-    given = {name: value for name, value in lengths.items() if value is not None}
-    sources = SourceOptions(index, names, {**found.options, **given, **flatten(options)})
-    for file in files:
-        sources.of(file.source)  # refuses wrong options
+    files, sources = _plan(index.config, names, found, lengths, options)
 
     def look_up(ids: Sequence[str]) -> Sequence[Chunk]:
         return [] if is_empty else index.get(ids, namespace=namespace)
@@ -186,7 +184,7 @@ def ingest(
     if strict:
         valid = make_checker()
         require_valid(valid.chunks(unread), valid, found.unreadable)
-    changes = sources.remember(found, namespace)
+    changes = sources.remember(index, found, namespace)
     checker = make_checker()
     checker.read.update(earlier.num_chunks)
 
@@ -215,7 +213,7 @@ def ingest(
         notes=[
             *names.notes,
             *changes,
-            *checker.owners.notes(),
+            *checker.notes(),
             *_gone_notes(index, names, namespace),
             *_encoding_notes(checker.encodings, sources.of),
             *_empty_notes(checker, earlier.num_chunks),
@@ -223,6 +221,31 @@ def ingest(
         rejected=checker.rejected,
         reasons=checker.reasons,
     )
+
+
+def require_valid_files(
+    config: IndexConfig, found: Found, *, chunk_overlap: int | None, split_size: int | None, strict: bool
+) -> None:
+    """Refuse a new index if one file or row fails and `strict` is given, before the index is created."""
+    if not strict:
+        return
+    names = SourceNames((), lambda _name, _is_folder: False)
+    _add_roots(names, found)
+    files, sources = _plan(config, names, found, {"split_size": split_size, "chunk_overlap": chunk_overlap}, None)
+    checker = FileChecker(sources.of, config.fields, Owners(lambda _ids: [], names, files))
+    require_valid(checker.chunks(files), checker, found.unreadable)
+
+
+def _plan(
+    config: IndexConfig, names: SourceNames, found: Found, lengths: Mapping[str, Any], options: ReadOptions | None
+) -> tuple[list[SourceFile], SourceOptions]:
+    """Return the files by the names of an index, and how they are cut and read; refuse wrong options."""
+    files = [file if file.keeps_source else replace(file, source=names.source_of(file.path)) for file in found.files]
+    given = {name: value for name, value in lengths.items() if value is not None}
+    sources = SourceOptions(config, names, {**found.options, **given, **flatten(options)})
+    for file in files:
+        sources.of(file.source)
+    return files, sources
 
 
 def choose_embedder(index: BM25Index, embeddings: Embed | EmbeddingModel | None) -> Embed | None:
@@ -262,6 +285,7 @@ def _gone_notes(index: BM25Index, names: SourceNames, namespace: str) -> list[st
     """Name the folders that no longer exist and still have chunks, where one of them may have got a new name."""
     return [
         f"{root.name!r} is the folder {root.path}, which no longer exists here, and the index still has chunks of it. "
+        f"To go on with this name, delete the chunks of the new one, and ingest with --name {shlex.quote(root.name)}. "
         f"If it was renamed, delete them: {delete_command([f'{root.name}/'], namespace)}"
         for root in names.gone_folders()
         if has_sources(index, namespace, root.name, is_folder=True)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Callable  # noqa: TC003 - the definitions of options
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from random import Random
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-from rag_bm25.checks import check_parameter, comparable, find_bad_character
-from rag_bm25.errors import InputError
+from rag_bm25.checks import find_bad_character
+from rag_bm25.definitions import FINITE, Between, check_fields
+from rag_bm25.errors import InputError, short_repr
 from rag_bm25.ingestion.documents import Document
 from rag_bm25.ingestion.encodings import check_encoding, decode
 from rag_bm25.ingestion.files import real_path_of
@@ -34,8 +36,7 @@ from rag_bm25.ingestion.splitting import MAX_TITLE as MAX_STORED_TITLE
 from rag_bm25.ingestion.tables import read_csv, read_parquet
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
+    from collections.abc import Iterator, Sequence
     from typing import BinaryIO
 
     from rag_bm25.ingestion.files import SourceFile
@@ -64,6 +65,7 @@ class ReadOptions:
         Whether the hidden sheets, rows, columns and slides of Office files are read, too.
     read : callable of Path to str or None, optional
         A reader of one's own: returns the text of a document as Markdown, or None to have it read as it is by default.
+        If it raises an exception, the file has failed.
 
     Raises
     ------
@@ -73,15 +75,15 @@ class ReadOptions:
 
     encoding: str | None = None
     fields: RowFields = field(default_factory=RowFields)
-    timeout: float = DEFAULT_TIMEOUT
+    timeout: Annotated[float, Between(0, FINITE.high, above=True)] = DEFAULT_TIMEOUT
     id_prefix: str = ""
     hidden: bool = False
     read: Callable[[Path], str | None] | None = None
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if self.encoding is not None:
             check_encoding(self.encoding)
-        check_parameter("timeout", self.timeout, "a finite number > 0", comparable(self.timeout) > 0)
 
 
 DEFAULT_OPTIONS = ReadOptions()
@@ -193,9 +195,9 @@ def read_document(path: Path, options: ReadOptions = DEFAULT_OPTIONS) -> Documen
 
 
 def _read_document(path: Path, real: Path, options: ReadOptions) -> Document:
-    own = None if options.read is None else options.read(path)
+    own = None if options.read is None else _read_own(path, options.read)
     if own is not None:
-        return read_markdown(own)
+        return own
     suffix = path.suffix.lower()
     if suffix in FORMATS:
         return EXTRACTOR.extract(path, real, options.encoding, options.timeout, hidden=options.hidden)
@@ -206,6 +208,18 @@ def _read_document(path: Path, real: Path, options: ReadOptions) -> Document:
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
     return replace(found, encoding=encoding)
+
+
+def _read_own(path: Path, read: Callable[[Path], str | None]) -> Document | None:
+    """Read a document with a reader of the caller's; whatever that raises is about this file alone."""
+    try:
+        text = read(path)
+    except Exception as error:  # whatever their parsers raise
+        msg = f"{path}: the reader that was given has failed: {type(error).__name__}: {error}"
+        raise InputError(msg) from error
+    if text is not None and not isinstance(text, str):
+        raise InputError(f"{path}: the reader that was given must return a str or None, got {short_repr(text)}")
+    return None if text is None else read_markdown(text)
 
 
 def sample(

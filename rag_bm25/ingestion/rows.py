@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from rag_bm25.definitions import check_fields
 from rag_bm25.errors import InputError
 
 if TYPE_CHECKING:
@@ -30,11 +31,19 @@ class RowFields:
         Text and title.
     id : str, optional
         Id; by default ``_id``, as in BEIR, or ``id``.
+
+    Raises
+    ------
+    ParameterError
+        A name is no str.
     """
 
     text: str = "text"
     title: str = "title"
     id: str | None = None
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -75,15 +84,25 @@ def row_id(row: Row, fields: RowFields = DEFAULT_FIELDS, prefix: str = "") -> st
     return f"{prefix}{value}"
 
 
+def row_text(row: Row, fields: RowFields = DEFAULT_FIELDS) -> str:
+    """Return the text of a row."""
+    text = row.row.get(fields.text)
+    if isinstance(text, str):
+        return text
+    found = f"got {_type_name(text)}" if fields.text in row.row else f"and has only {', '.join(row.row)[:200]}"
+    raise InputError(f'{row.where}: a row needs a "{fields.text}", {found}')
+
+
 def row_parts(row: Row, fields: RowFields = DEFAULT_FIELDS) -> tuple[str, str]:
     """Return the title and the text of a row."""
-    text, title = row.row.get(fields.text), row.row.get(fields.title, "")
-    if not isinstance(text, str):
-        found = f"and has only {', '.join(row.row)[:200]}" if text is None else f"got {type(text).__name__}"
-        raise InputError(f'{row.where}: a row needs a "{fields.text}", {found}')
+    text, title = row_text(row, fields), row.row.get(fields.title, "")
     if not isinstance(title, str):
-        raise InputError(f'{row.where}: "{fields.title}" must be text, got {type(title).__name__}')
+        raise InputError(f'{row.where}: "{fields.title}" must be text, got {_type_name(title)}')
     return title, text
+
+
+def _type_name(value: object) -> str:
+    return "null" if value is None else type(value).__name__
 
 
 def row_metadata(row: Row, fields: RowFields = DEFAULT_FIELDS) -> dict[str, Any]:

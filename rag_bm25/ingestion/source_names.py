@@ -34,7 +34,7 @@ class _Match(NamedTuple):
 
 def check_root_name(name: str) -> str:
     """Check and normalise the name of a root."""
-    parts = name.removesuffix("/").split("/")
+    parts = name.removesuffix("/").split("/") if isinstance(name, str) else [""]
     if any(part in ("", ".", "..") for part in parts) or "\\" in name or not name.isprintable():
         raise ParameterError(f"name must be a relative path such as 'docs' or 'team/docs', got {name!r}")
     return "/".join(parts)
@@ -52,8 +52,10 @@ class SourceNames:
         self._places: dict[str, _Places] = {}
         self._by_place: dict[str, SourceRoot] = {}
         self._real = lru_cache(maxsize=1_000)(os.path.realpath)
-        for root in roots:
+        ordered = sorted(roots, key=lambda root: root.version)  # of two with one path, the newer has it
+        for root in ordered:
             self._put(root)
+        self._by_place.update((root.path, root) for root in ordered)  # before those that links lead from
 
     # Roots
 
@@ -70,20 +72,18 @@ class SourceNames:
     def take_root(self, path: Path, name: str | None) -> None:
         """Make a path a root, with the given name or by default its own."""
         found = self._find_nearest(path)
-        if found is not None and found.steps == 0 and name in (None, found.root.name):
-            return
+        if found is not None and found.steps == 0:
+            if name in (None, found.root.name):
+                return
+            self._require_unused(found.root)
         known = None if name is None else self._roots.get(name)
         if known is not None:
-            _require_gone(known)
+            self._require_free(known)
             self._add(replace(_make_root(known.name, path, known.version), options=known.options))
             return
-        if found is not None:
-            known_as = found.root.name
-            if found.steps == 0:
-                msg = f"{path} is already named {known_as!r} in this index. Omit the name."
-            else:
-                where = found.root.path
-                msg = f"{path} lies in {where}, whose files are named {known_as}/... Omit the root and the name."
+        if found is not None and found.steps:
+            where, known_as = found.root.path, found.root.name
+            msg = f"{path} lies in {where}, whose files are named {known_as}/... Omit the root and the name."
             raise InputError(msg)
         self._add(self._make_unnamed(path) if name is None else self._make_named(path, name))
 
@@ -91,12 +91,12 @@ class SourceNames:
         places = (root.path, os.path.realpath(root.path))
         self._roots[root.name], self._places[root.name] = root, places
         self._above.update((prefix, root) for prefix in _prefixes(root.name))
-        for place in places:
-            self._by_place.setdefault(place, root)
+        self._by_place.update(dict.fromkeys(places, root))
 
     def _add(self, root: SourceRoot) -> None:
-        for place in self._places.pop(root.name, ()):  # of a root that was moved
-            self._by_place.pop(place, None)
+        for place in self._places.pop(root.name, ()):  # of a root that was moved, unless they have another name by now
+            if self._by_place.get(place) == self._roots[root.name]:
+                del self._by_place[place]
         self._put(root)
         self.new.append(root)
 
@@ -120,7 +120,7 @@ class SourceNames:
                 if first is not None:
                     self.notes.append(f"{path} is named {name!r}, since {first.name!r} is {first.path}")
                 return _make_root(name, path)
-            if other.name == name and _is_gone(other):
+            if other.name == name and self._is_free(other):
                 if not self._has_sources(name, other.is_folder):
                     return _make_root(name, path, other.version)
                 raise InputError(_ambiguity_message(path, other))
@@ -133,6 +133,22 @@ class SourceNames:
             msg = f"the name {name!r} overlaps with {other.name!r}, the name of {other.path}. Choose another name."
             raise InputError(msg)
         return _make_root(name, path)
+
+    def _is_free(self, root: SourceRoot) -> bool:
+        """Return whether a root is gone, or its place has got another name."""
+        return _is_gone(root) or self._by_place.get(root.path) != root
+
+    def _require_free(self, root: SourceRoot) -> None:
+        if not self._is_free(root):
+            msg = f"the name {root.name!r} is in use by {root.path}, which still exists. Choose another name."
+            raise InputError(msg)
+
+    def _require_unused(self, root: SourceRoot) -> None:
+        """Refuse another name for a root with chunks: they would be nobody's."""
+        if self._has_sources(root.name, root.is_folder):
+            chunks = f"{root.name}/" if root.is_folder else root.name
+            msg = f"{root.path} is already named {root.name!r} in this index. Omit the name, or first delete its chunks"
+            raise InputError(f"{msg}, those of --source {chunks}")
 
     def _find_overlap(self, name: str) -> SourceRoot | None:
         """Find a root whose sources could have the same names as those of a new root."""
@@ -149,10 +165,6 @@ class SourceNames:
         """Return the path of a source, which may no longer exist."""
         root = self.root_named(source)
         return None if root is None else Path(root.path, source[len(root.name) + 1 :])
-
-    def remembered(self, path: Path, name: str | None) -> SourceRoot | None:
-        """Return the root that contains a path, or that a moved folder is given the name of."""
-        return self.root_of(path) or self._roots.get(name or "")
 
     def root_named(self, source: str) -> SourceRoot | None:
         """Return the root whose name a source begins with."""
@@ -241,11 +253,6 @@ def _prefixes(name: str) -> list[str]:
     """List the prefixes of a name: ``a`` and ``a/b`` of ``a/b/c``."""
     parts = name.split("/")
     return ["/".join(parts[:end]) for end in range(1, len(parts))]
-
-
-def _require_gone(root: SourceRoot) -> None:
-    if not _is_gone(root):
-        raise InputError(f"the name {root.name!r} is in use by {root.path}, which still exists. Choose another name.")
 
 
 def _ambiguity_message(path: Path, gone: SourceRoot) -> str:

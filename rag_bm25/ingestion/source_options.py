@@ -7,6 +7,7 @@ import shlex
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from rag_bm25.checks import parameter_error
 from rag_bm25.errors import StoreError
 from rag_bm25.index.arguments import list_first
 from rag_bm25.ingestion.files import NO_PATTERNS
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
+    from rag_bm25.index.config import IndexConfig
     from rag_bm25.index.index import BM25Index
     from rag_bm25.ingestion.files import Found
     from rag_bm25.ingestion.source_names import SourceNames
@@ -42,6 +44,8 @@ ATTEMPTS = 10
 
 def flatten(options: ReadOptions | None) -> dict[str, Any]:
     """Return reading options by the names that they are remembered under."""
+    if not isinstance(options, ReadOptions | None):
+        raise parameter_error("options", "ReadOptions or None", options)
     own = {} if options is None else dict(vars(options))
     fields = vars(own.pop("fields")) if own else {}
     return own | {f"{name}{FIELD}": value for name, value in fields.items()}
@@ -83,8 +87,8 @@ def _flags_of(name: str, value: Any) -> Iterator[str]:
 class SourceOptions:
     """The options of the files of a run, by their sources."""
 
-    def __init__(self, index: BM25Index, names: SourceNames, given: Mapping[str, Any]) -> None:
-        self._index, self._names, self._given = index, names, given
+    def __init__(self, config: IndexConfig, names: SourceNames, given: Mapping[str, Any]) -> None:
+        self._config, self._names, self._given = config, names, given
         self._made: dict[str, FileOptions] = {}
 
     def of(self, source: str) -> FileOptions:
@@ -93,12 +97,12 @@ class SourceOptions:
         values = merge({} if root is None else root.options, self._given)
         key = repr(sorted(values.items()))
         if key not in self._made:
-            split = splitter(self._index.config, values.get("chunk_overlap"), values.get("split_size"))
+            split = splitter(self._config, values.get("chunk_overlap"), values.get("split_size"))
             reading = unflatten(values)
-            self._made[key] = FileOptions(split, reading, shape_of(self._index, split, reading))
+            self._made[key] = FileOptions(split, reading, shape_of(self._config, split, reading))
         return self._made[key]
 
-    def remember(self, found: Found, namespace: str) -> list[str]:
+    def remember(self, index: BM25Index, found: Found, namespace: str) -> list[str]:
         """Store the given options with the folders and files that were given; return notes about what has changed."""
         given = _as_stored({name: self._given[name] for name in DEFAULTS if name in self._given})
         if not given:
@@ -106,18 +110,20 @@ class SourceOptions:
         paths = (found.whole or found).given
         notes: list[str] = []
         for _ in range(ATTEMPTS):  # another process may store a root at the same time
-            changed = self._find_changed(paths, given, namespace)
+            changed = self._find_changed(index, paths, given, namespace)
             if not changed:
                 return notes + self._passing_notes(paths, given)
             notes = notes or self._change_notes(changed)
             replaced = [replace(root, options=options) for root, options in changed.items()]
-            set_source_roots(self._index, replaced, namespace=namespace)
+            set_source_roots(index, replaced, namespace=namespace)
         msg = f"the options could not be stored: other processes stored others {ATTEMPTS} times meanwhile. Try again."
         raise StoreError(msg)
 
-    def _find_changed(self, paths: Iterable[Path], given: Mapping[str, Any], namespace: str) -> _Changes:
+    def _find_changed(
+        self, index: BM25Index, paths: Iterable[Path], given: Mapping[str, Any], namespace: str
+    ) -> _Changes:
         """Return the new options of the roots within some paths; those whose options stay are left out."""
-        roots = read_source_roots(self._index, namespace=namespace)
+        roots = read_source_roots(index, namespace=namespace)
         own = {self._names.source_of(path) for path in paths}
         within = {name for path in paths for name, _ in self._names.below(path)}
         inner = {name: value for name, value in given.items() if name not in NO_PATTERNS}  # relative to the outer one

@@ -1,8 +1,9 @@
 """Find the files that need not be read again: neither they nor their chunks have changed since they were ingested.
 
-The index keeps two digests of each file whose chunks are all named ``source#n``: one of its bytes and of what shapes
-its chunks, and one of the ids and batches of the chunks as they were written. A chunk that anyone has written again has
-another batch, so that no digest outlives what it stands for, whatever happens between two runs.
+The index keeps two digests of each file: one of its bytes and of what shapes its chunks, and, if these are all named
+``source#n``, one of their ids and batches as they were written. A chunk that anyone has written again has another
+batch, so that no digest outlives what it stands for, whatever happens between two runs. Rows with ids of their own may
+move from file to file: they are read again unless nothing at all has changed, neither the files nor the index.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import json
 import os
 import platform
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from contextlib import suppress
 from importlib import metadata
 from itertools import chain
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
     from rag_bm25.documents.chunks import AddReport, Chunk, NewChunk
     from rag_bm25.events import Progress
+    from rag_bm25.index.config import IndexConfig
     from rag_bm25.index.index import BM25Index
     from rag_bm25.ingestion.checking import FileChecker
     from rag_bm25.ingestion.files import SourceFile
@@ -49,6 +51,9 @@ BLOCK = 1 << 20  # bytes
 REMEMBER_SECONDS = 60.0
 NEARLY_ALL = 0.9
 """Share of the chunks of a namespace from which it is read as a whole: some engines are slow to filter."""
+
+OWN_IDS = ""
+"""In place of the digest of chunks that are not named after their file: they count as unchanged if all of a run is."""
 
 
 class StoredChunks:
@@ -139,9 +144,9 @@ class IngestedFiles:
         }
         if self._state(same) in self._known.states:  # nothing at all has changed
             self.num_chunks, self._others = {source: digest.num_chunks for source, digest in same.items()}, []
-        elif same:
-            stored = self._read_stored(same, total)
-            kept = [source for source, digest in same.items() if stored.digest(source) == digest.stored]
+        elif named := {source: digest for source, digest in same.items() if digest.stored != OWN_IDS}:
+            stored = self._read_stored(named, total)
+            kept = [source for source, digest in named.items() if stored.digest(source) == digest.stored]
             self.num_chunks = {source: same[source].num_chunks for source in kept}
             self._others = [id_ for source in stored.ids.keys() - kept for id_ in stored.ids[source]]
         elif not total:
@@ -196,11 +201,14 @@ class IngestedFiles:
                 write_digests(index._store, self._namespace, self._known, changes, state, batch)
 
     def _new_digests(self, checker: FileChecker) -> Iterator[tuple[str, SourceDigest]]:
+        written = Counter(map(checker.owners.given.get, chain.from_iterable(self._written.ids.values())))
         for source in checker.num_chunks.keys() - checker.rejected.keys():
-            contents, num_chunks = self._contents.get(source), len(self._written.ids.get(source, ()))
-            is_whole = num_chunks == checker.num_chunks[source]
+            contents, num_chunks = self._contents.get(source), checker.num_chunks[source]
+            is_named = len(self._written.ids.get(source, ())) == num_chunks
+            is_whole = is_named or written[source] == num_chunks
             if contents and is_whole and _stamp_of(self._files[source]) == contents.stamp:
-                yield source, SourceDigest(contents.digest, self._written.digest(source), num_chunks)
+                stored = self._written.digest(source) if is_named else OWN_IDS
+                yield source, SourceDigest(contents.digest, stored, num_chunks)
 
     def _state(self, digests: Mapping[str, SourceDigest]) -> str:
         """Return a digest of all that the run covers, "" if something else may be stored or is being written.
@@ -219,15 +227,15 @@ class IngestedFiles:
         return None if self._num_writes is None else self._num_writes + len(self._own_writes)
 
 
-def shape_of(index: BM25Index, split: Splitter, options: ReadOptions) -> str | None:
+def shape_of(config: IndexConfig, split: Splitter, options: ReadOptions) -> str | None:
     """Return all that shapes the chunks of a file beside its name and bytes; None if that cannot be known."""
     if options.read is not None:
         return None
     projects = {"chardet", "pyarrow", *(form.project for form in FORMATS.values() if form.project)}
     versions = {"rag-bm25": __version__, "python": platform.python_version(), **dict(_versions(sorted(projects)))}
-    lengths = [split.longest, split.overlap, split.least, index.config.length_unit]
+    lengths = [split.longest, split.overlap, split.least, config.length_unit]
     reading = {name: value for name, value in vars(options).items() if name != "timeout"}
-    return json.dumps([versions, lengths, reading, list(index.config.fields)], default=vars)
+    return json.dumps([versions, lengths, reading, list(config.fields)], default=vars)
 
 
 def _versions(projects: Iterable[str]) -> Iterator[tuple[str, str]]:

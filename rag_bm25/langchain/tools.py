@@ -146,7 +146,10 @@ def _write(query: str, documents: Sequence[Document], cite: Callable[[Document],
 def _write_passages(documents: Sequence[Document], cite: Callable[[Document], str], room: int) -> Iterator[str]:
     for number, document in enumerate(documents, start=1):
         share = room // (len(documents) - number + 1) - 2  # two line breaks between passages
-        source = _cut(" ".join(cite(document).split()), MAX_SOURCE)
+        source = cite(document)
+        if not isinstance(source, str):
+            raise parameter_error("what cite returns", "a str", source)
+        source = _cut(" ".join(source.split()), MAX_SOURCE)
         passage = _cut(f"[{number}] {source}\n{document.page_content.strip()}", share)
         room -= len(passage) + 2
         yield passage

@@ -99,6 +99,8 @@ async def _receive(operation: Operation, request: HttpRequest, limits: Limits) -
     path = {"ids" if operation.name == "delete" else name: [value] for name, value in request.path_params.items()}
     if request.method in ("GET", "HEAD") or path:
         words = {name: request.query_params.getlist(name) for name in request.query_params}
+        if again := path.keys() & words.keys():
+            raise RefusedError(400, "bad_request", f"{again.pop()} must be given once, and is in the path")
         return lambda: read_words(operation.model, {**words, **path})
     if request.query_params:
         raise RefusedError(400, "bad_request", "the arguments belong into the body, a JSON object")

@@ -101,6 +101,12 @@ def test_evaluate_compares_configurations(beir: Path, databases: Databases) -> N
     assert len(databases) == 2  # the query side needs no index of its own
 
 
+@pytest.mark.parametrize("compared", ["", ","])
+def test_a_configuration_without_a_setting_is_refused(beir: Path, compared: str) -> None:
+    result = run("evaluate", beir, "--compare", compared)
+    assert (result.exit_code, f"must be NAME=VALUE,..., got {compared!r}" in result.stderr) == (2, True)
+
+
 def test_compared_configurations_stand_side_by_side(beir: Path) -> None:
     lines = run("evaluate", beir, "--compare", "stem=false").stdout.splitlines()
     assert lines[-3].split()[:4] == ["configuration", "nDCG@10", "Recall@100", "MRR@10"]

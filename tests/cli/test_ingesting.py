@@ -134,6 +134,20 @@ def test_a_command_in_a_note_names_the_index(docs: Path, tmp_path: Path) -> None
     assert run_json("stats", *place)["num_chunks"] == 3
 
 
+def test_empty_standard_input_deletes_nothing(docs: Path) -> None:
+    """As after `false | rag-bm25 ingest -`."""
+    run("ingest", "-", "--stdin-name", "notes.md", input="palms")
+    stored = run_json("list", "chunks")
+    for paths in (["-"], [docs, "-"]):
+        result = run("ingest", *paths, "--stdin-name", "notes.md", input="")
+        assert_fails(
+            result, "standard input is empty: nothing was ingested, and what the index has of notes.md is kept"
+        )
+        assert "delete it (--source notes.md)" in result.stderr
+    assert run_json("list", "chunks") == stored
+    assert "notes.md#0" in str(stored)
+
+
 @pytest.mark.parametrize("wrong", ["20", "-1%", "101%", "nan%", "%", ""])
 def test_a_share_is_a_percentage(docs: Path, wrong: str) -> None:
     result = run("ingest", docs, "--max-delete", wrong)
@@ -248,7 +262,10 @@ def test_a_weighting_that_cannot_combine_fields_has_none(docs: Path) -> None:
 def test_options_of_reading_and_naming_are_given(docs: Path, tmp_path: Path) -> None:
     (tmp_path / "rows.csv").write_text("key;body\nk1;palms\nk2\n")
     given = ("rows.csv", "--text-field", "body", "--id-field", "key", "--id-prefix", "{source}#")
-    assert_fails(run("ingest", *given, "--strict"), "nothing was written, since files (0) or rows (1) are invalid")
+    for place in ((), ("--collection", "new")):
+        refusal = "nothing was written, since files (0) or rows (1) are invalid"
+        assert_fails(run("ingest", *given, "--strict", *place), refusal)
+    assert_fails(run("stats", "--collection", "new"), "not found")
     result = run("ingest", *given)
     assert (result.exit_code, "1 row rejected" in result.stdout) == (1, True)
     assert run_json("search", "palms")[0]["id"] == "rows.csv#k1"

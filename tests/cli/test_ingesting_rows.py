@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from support.command_line import Databases, assert_fails, run, run_json
@@ -45,6 +45,28 @@ def test_a_wrong_row_is_told_and_the_exit_code_is_1(theirs: ForeignRows) -> None
     assert result.stderr == 'error: mine: row 1: a row needs a "body", and has only pk\n'
     assert "milvus://mine, 2 chunks: 2 added, 0 updated, 0 unchanged, 0 deleted; 1 row rejected; " in result.stdout
     assert_fails(run(*OPTIONS, "--strict"), "nothing was written")
+
+
+@pytest.mark.parametrize(
+    ("stored", "options", "message"),
+    [
+        ([], (), "no index was created, since mine has no row to ingest"),
+        (
+            [{"pk": 1, "body": None}],
+            (),
+            "no index was created, since mine has no row that is valid: mine: row 1: ",
+        ),
+        ([{"pk": 1, "body": "x"}], ("--text-field", "nope"), 'row 1: a row needs a "nope", and has only pk, body'),
+        ([{"pk": 1, "body": "x"}], ("--id-field", "nope"), 'row 1: a row needs an "nope"'),
+        ([{"pk": 1, "body": "x"}, {"pk": 2}], ("--strict",), "nothing was written, since files (0) or rows (1)"),
+    ],
+)
+def test_no_index_is_created_for_nothing(
+    stored: list[dict[str, Any]], options: tuple[str, ...], message: str, theirs: ForeignRows, databases: Databases
+) -> None:
+    theirs.stored = stored
+    assert_fails(run(*OPTIONS, *options), message)
+    assert not any(collections.exist for collections in databases.values())
 
 
 def test_a_collection_that_has_lost_too_much_is_an_error(theirs: ForeignRows) -> None:

@@ -133,6 +133,7 @@ RULE = (
         ("my_reranker:Later", f" {RULE}coroutine function"),
         ("my_reranker:Embeddings", f" {RULE}Embeddings"),
         ("my_reranker:Large", " has failed: TypeError: "),
+        ("proximity:2", ": there is no module 'proximity', here or among the installed packages; proximity is given"),
     ],
 )
 def test_what_is_no_reranker_is_refused_before_the_index_opens(
@@ -153,6 +154,12 @@ def test_what_is_no_reranker_is_refused_before_the_index_opens(
 def test_wrong_scores_are_refused(rows: Path, name: str, command: tuple[str, ...], wanted: int) -> None:
     says = f"--rerank my_reranker:{name} must return a finite score for each of {wanted} hits, got "
     assert_fails(run(*command, "--rerank", f"my_reranker:{name}"), says)
+
+
+def test_a_name_alone_is_that_of_proximity(rows: Path) -> None:
+    result = run("search", "notice", "--rerank", "Proximity")
+    assert result.exit_code == 2
+    assert "must be proximity or MODULE:NAME, such as " in " ".join(result.stderr.split())
 
 
 def test_what_a_reranker_raises_is_one_line_without_secrets(rows: Path) -> None:

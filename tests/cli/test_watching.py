@@ -129,6 +129,13 @@ def test_invalid_files_are_told_once_and_taken_when_they_are_mended(folder: Path
     assert sources()["docs/rows.jsonl"] == 2
 
 
+def test_a_folder_that_disappears_is_told_once_without_the_number_of_the_error(folder: Path, meanwhile: Any) -> None:
+    away = folder.with_name("away")
+    meanwhile(lambda: folder.rename(away), lambda: None, lambda: away.rename(folder))
+    result = run("ingest", folder, "--watch")
+    assert (result.exit_code, result.stderr.count(f"error: {folder}: No such file or directory\n")) == (0, 1)
+
+
 def test_a_database_that_is_in_use_is_tried_again(folder: Path, meanwhile: Any, databases: Databases) -> None:
     def lock() -> None:
         (folder / "new.txt").write_text("new")

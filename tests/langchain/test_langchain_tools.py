@@ -90,6 +90,12 @@ def test_a_source_may_be_written_by_the_caller(filled: BM25Index) -> None:
     assert tool.name == "laws"
 
 
+def test_what_the_caller_writes_for_a_source_is_a_text(filled: BM25Index) -> None:
+    tool = create_search_tool(MilvusBM25Retriever(index=filled), cite=lambda _found: None)  # type: ignore[arg-type,return-value]
+    with pytest.raises(ParameterError, match="what cite returns must be a str, got None"):
+        tool.invoke("poem")
+
+
 @pytest.mark.parametrize(
     ("metadata", "source"),
     [

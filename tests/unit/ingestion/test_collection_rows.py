@@ -10,6 +10,7 @@ from support.files import CONFIG, ids, run, write_rows
 from support.foreign_rows import ForeignRows, collection_rows
 
 from rag_bm25 import BM25Index, ConfigMismatchError, IndexConfig, InputError, ParameterError, Progress
+from rag_bm25.ingestion import CollectionRows
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -158,6 +159,39 @@ def test_wrong_rows_are_told_by_their_keys_and_keep_their_chunks(theirs: Foreign
     assert counts(report) == (0, 1, 0, 2, 2)
     with pytest.raises(InputError, match=r"nothing was written, since files \(0\) or rows \(7\) are invalid"):
         ingest(index, of=of, strict=True)
+
+
+def test_a_dynamic_field_without_a_name_is_metadata(theirs: ForeignRows, index: BM25Index) -> None:
+    theirs.stored = [{"pk": 1, "body": "one", "": 5}]
+    assert (ingest(index).rejected, next(index.chunks()).metadata) == ({}, {"": 5, "source": "milvus://mine"})
+
+
+def test_rows_with_an_empty_text_are_stored_and_told(theirs: ForeignRows, index: BM25Index) -> None:
+    theirs.stored = [{"pk": pk, "body": text} for pk, text in enumerate(["", " ", "words"])]
+    report = ingest(index)
+    assert (ids(index), report.notes) == (["0", "1", "2"], ["rows with an empty text: milvus://mine (2)"])
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"name": 5}, "name must be a str or None, got 5"),
+        ({"text_field": None}, "text_field must be a str, got None"),
+        ({"vector_field": 5}, "vector_field must be a str or None, got 5"),
+        ({"id_field": 5}, "id_field must be a str or None, got 5"),
+        ({"id_prefix": None}, "id_prefix must be a str, got None"),
+    ],
+)
+def test_wrong_names_are_refused(theirs: ForeignRows, given: dict[str, Any], message: str) -> None:
+    with pytest.raises(ParameterError, match=message):
+        collection_rows(**given)
+    assert theirs.opened == []
+
+
+@pytest.mark.parametrize("wrong", [None, ""])
+def test_a_collection_has_a_name(wrong: Any) -> None:
+    with pytest.raises(ParameterError, match="collection must be a str that is not empty, got"):
+        CollectionRows("any.db", wrong)
 
 
 def test_strict_writes_what_is_valid(theirs: ForeignRows, index: BM25Index) -> None:

@@ -133,6 +133,7 @@ def test_a_folder_that_is_gone_is_named_when_another_one_comes(tmp_path: Path, i
     (tmp_path / "old").rename(tmp_path / "new")
     note = (
         f"'old' is the folder {tmp_path}/old, which no longer exists here, and the index still has chunks of it. "
+        "To go on with this name, delete the chunks of the new one, and ingest with --name old. "
         "If it was renamed, delete them: rag-bm25 delete --source old/"
     )
     assert prune(index, tmp_path / "new").notes == [note]

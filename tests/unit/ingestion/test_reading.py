@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from support.files import CONFIG, ids, pieces, run, write, write_rows
@@ -11,7 +12,8 @@ from support.files import CONFIG, ids, pieces, run, write, write_rows
 from rag_bm25 import BM25Index, IndexConfig, ParameterError
 from rag_bm25.ingestion.files import SourceFile, find_files
 from rag_bm25.ingestion.ingesting import ingest
-from rag_bm25.ingestion.reading import read_file, sample
+from rag_bm25.ingestion.reading import ReadOptions, read_file, sample
+from rag_bm25.ingestion.rows import RowFields
 from rag_bm25.ingestion.splitting import splitter
 
 if TYPE_CHECKING:
@@ -132,6 +134,7 @@ GOOD = '{"id": "a", "text": "é"}\n'.encode()
         (b'{"text": "x"}', 'a row needs an "_id" or an "id"'),
         (b'{"id": true, "text": "x"}', "an id must be text or an integer, got bool"),
         (b'{"id": "b"}', 'a row needs a "text", and has only id'),
+        (b'{"id": "b", "text": null}', 'a row needs a "text", got null'),
         (b'{"id": "b", "text": 5}', 'a row needs a "text", got int'),
         (b'{"id": "b", "text": "x", "title": 1}', '"title" must be text, got int'),
         (b'{"id": "b", "text": "x", "metadata": [1]}', '"metadata" must be a JSON object, got list'),
@@ -152,6 +155,64 @@ def test_a_bad_row_is_named_and_the_others_are_written(
     assert reason in report.reasons[0]
     assert report.rejected == {"bad.jsonl": 1}
     assert ids(index) == ["a", "good.txt#0"]
+
+
+def test_rows_with_an_empty_text_are_stored_and_told(tmp_path: Path, index: BM25Index) -> None:
+    texts = {"a": "", "b": " \n", "c": "words"}
+    report = run(
+        index, write_rows(tmp_path / "rows.jsonl", *({"id": id_, "text": text} for id_, text in texts.items()))
+    )
+    assert (ids(index), report.rejected, report.notes) == (list(texts), {}, ["rows with an empty text: rows.jsonl (2)"])
+
+
+@pytest.mark.parametrize(
+    ("result", "reason"),
+    [
+        (ValueError("no such page"), "the reader that was given has failed: ValueError: no such page"),
+        (OSError("gone"), "the reader that was given has failed: OSError: gone"),
+        (5, "the reader that was given must return a str or None, got 5"),
+    ],
+)
+def test_a_reader_of_ones_own_that_fails_is_about_its_file(
+    result: object, reason: str, tmp_path: Path, index: BM25Index
+) -> None:
+    def read(path: Path) -> Any:
+        if path != bad:
+            return "own"
+        if isinstance(result, Exception):
+            raise result
+        return result
+
+    _, bad, _ = (write(tmp_path / "docs" / f"{name}.txt", "text") for name in "abc")
+    report = ingest(index, find_files([tmp_path / "docs"]), options=ReadOptions(read=read))
+    assert (ids(index), report.failed) == (["docs/a.txt#0", "docs/c.txt#0"], {"docs/b.txt": f"{bad}: {reason}"})
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"read": 5}, "read must be a callable or None, got 5"),
+        ({"encoding": 5}, "encoding must be a str or None, got 5"),
+        ({"id_prefix": 5}, "id_prefix must be a str, got 5"),
+        ({"fields": None}, "fields must be a RowFields, got None"),
+        ({"hidden": "x"}, "hidden must be True or False, got 'x'"),
+        ({"timeout": "1"}, "timeout must be a finite number > 0, got '1'"),
+        ({"timeout": 0}, "timeout must be a finite number > 0, got 0"),
+    ],
+)
+def test_wrong_options_are_named_with_their_rule(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ParameterError, match=re.escape(message)):
+        ReadOptions(**options)
+
+
+def test_names_of_fields_and_folders_are_texts(tmp_path: Path, index: BM25Index) -> None:
+    for wrong in ({"text": None}, {"title": 5}, {"id": 5}):
+        with pytest.raises(ParameterError, match=f"{next(iter(wrong))} must be a str"):
+            RowFields(**wrong)
+    with pytest.raises(ParameterError, match="name must be a relative path such as 'docs' or 'team/docs', got 5"):
+        find_files([tmp_path], name=5)  # type: ignore[arg-type]
+    with pytest.raises(ParameterError, match="options must be ReadOptions or None, got 5"):
+        ingest(index, find_files([tmp_path]), options=5)  # type: ignore[arg-type]
 
 
 # Samples and the size of chunks

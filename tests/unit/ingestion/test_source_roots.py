@@ -250,6 +250,49 @@ def test_the_name_of_a_folder_that_is_there_cannot_be_taken(twins: list[Path], i
         run(index, twins[0], name="other")
 
 
+@pytest.mark.parametrize("name", ["docs", "team/notes"])
+def test_a_folder_that_was_ingested_under_a_new_name_gets_another_one_once_its_chunks_are_deleted(
+    name: str, tmp_path: Path, index: BM25Index
+) -> None:
+    """The new name is given up, also where it comes first, and also for later runs."""
+    write(tmp_path / "docs" / "a.txt", "text")
+    run(index, tmp_path / "docs")
+    moved = (tmp_path / "docs").rename(tmp_path / "archive")
+    assert "To go on with this name, delete the chunks of the new one, and ingest with --name docs" in str(
+        run(index, moved).notes
+    )
+    with pytest.raises(InputError, match=r"already named 'archive' .* delete its chunks, those of --source archive/$"):
+        run(index, moved, name=name)
+    index.delete(["archive/a.txt#0"])
+    for given in ({"name": name}, {}):
+        run(index, moved, **given)
+        assert sorted(texts(index)) == sorted({"docs/a.txt#0", f"{name}/a.txt#0"})
+    run(index, write(tmp_path / "other" / "archive" / "b.txt").parent)
+    assert "archive/b.txt#0" in texts(index)
+
+
+def test_a_file_that_was_ingested_under_a_new_name_gets_its_old_one(tmp_path: Path, index: BM25Index) -> None:
+    run(index, write(tmp_path / "old.txt", "text"))
+    moved = (tmp_path / "old.txt").rename(tmp_path / "new.txt")
+    run(index, moved)
+    with pytest.raises(InputError, match=r"delete its chunks, those of --source new\.txt$"):
+        run(index, moved, name="old.txt")
+    index.delete(["new.txt#0"])
+    run(index, moved, name="old.txt")
+    assert (list(texts(index)), run(index, moved).unchanged) == (["old.txt#0"], 1)
+
+
+def test_a_folder_that_gets_its_old_name_is_read_with_the_options_of_that(tmp_path: Path, index: BM25Index) -> None:
+    for name in ("a.txt", "b.txt"):
+        write(tmp_path / "docs" / name)
+    ingest(index, find_files([tmp_path / "docs"], exclude=["b.txt"]))
+    moved = (tmp_path / "docs").rename(tmp_path / "archive")
+    ingest(index, find_files([moved], exclude=["a.txt"], roots=read_source_roots(index)))
+    index.delete(["archive/b.txt#0"])
+    ingest(index, find_files([moved], name="docs", roots=read_source_roots(index)))
+    assert list(texts(index)) == ["docs/a.txt#0"]
+
+
 # A root that is given
 
 

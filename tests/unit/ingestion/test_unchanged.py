@@ -123,11 +123,44 @@ def test_progress_ends_with_all_bytes_and_chunks(docs: Path, index: BM25Index) -
     assert report.chunks == len(texts(index))
 
 
-def test_rows_with_ids_of_their_own_are_read_each_time(docs: Path, index: BM25Index, read: list[str]) -> None:
-    write_rows(docs / "rows.jsonl", {"id": "r", "text": "x"})
+@pytest.mark.parametrize("change", ["nothing", "write", "file", "new file", "delete"])
+def test_rows_with_ids_of_their_own_are_read_again_if_anything_has_changed(
+    change: str, docs: Path, index: BM25Index, read: list[str]
+) -> None:
+    write_rows(docs / "rows.jsonl", {"id": "r", "text": "x"}, {"id": "s", "text": "y"})
     write(docs / "table.csv", "text\nx\n")  # whose rows have none
-    run(index, docs)
-    assert read_by(read, lambda: run(index, docs)) == ["rows.jsonl"]
+    first = run(index, docs)
+    changes: dict[str, Callable[[], object]] = {
+        "nothing": list,
+        "write": lambda: index.add(["own"], ids=["own"]),
+        "file": lambda: write(docs / "b.txt", "changed"),
+        "new file": lambda: write(docs / "c.txt", "new"),
+        "delete": lambda: index.delete(["s"]),
+    }
+    changes[change]()
+    read.clear()
+    again = run(index, docs)
+    assert ("rows.jsonl" in read) == (change != "nothing")
+    assert (again.files, again.rejected, again.notes) == (first.files + (change == "new file"), {}, first.notes)
+    assert texts(index)["s"] == "y"
+    assert read_by(read, lambda: run(index, docs)) == []
+
+
+def test_rows_that_were_read_ahead_and_not_written_are_read_again(
+    docs: Path, index: BM25Index, read: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Digests that are stored in the middle of a run tell nothing of what is not written yet."""
+    monkeypatch.setattr(unchanged, "REMEMBER_SECONDS", 0.0)
+    rows = write_rows(docs / "rows.jsonl", *({"id": f"r{number}", "text": f"x {number}"} for number in range(1_500)))
+
+    def stop(progress: Progress) -> None:
+        if progress.what == "chunks":
+            raise StoreError("cut short")
+
+    with pytest.raises(StoreError, match="cut short"):
+        ingest(index, find_files([rows]), progress=stop, workers=2)
+    assert read_by(read, lambda: run(index, rows)) == ["rows.jsonl"]
+    assert len(texts(index)) == 1_500
 
 
 def test_a_row_that_is_gone_beside_unchanged_files_is_deleted(docs: Path, index: BM25Index) -> None:

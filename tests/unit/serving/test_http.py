@@ -301,12 +301,25 @@ MANY = "namespace must be a str or a sequence of at most 1,000, "
         ("explain", {"query": "a"}, "id is missing"),
         ("statistics/top-terms", {"k": 0}, "k must be"),
         ("highlight", {"query": "a", "text": 3}, "text must be"),
+        ("progress", {"x": 1}, "the request has no 'x'; it has no arguments"),
         ("highlight", {"query": "a", "text": "a" * 65_536}, "text must be a str of at most 65,535 characters"),
     ],
     ids=str,
 )
 def test_wrong_arguments_are_named_with_their_rule(asker: Any, path: str, given: dict[str, Any], rule: str) -> None:
     assert_refused(asker.post(f"{API}/{path}", **given), 400, "bad_request", rule)
+
+
+@pytest.mark.parametrize(
+    ("path", "given", "rule"),
+    [
+        ("search", {"query": ["a", "b"]}, "query must be given once, got 2 times"),
+        ("search", {"query": "a", "k": ["1", "1"]}, "k must be given once, got 2 times"),
+        ("chunks/memo.txt%230", {"id": "b"}, "id must be given once, and is in the path"),
+    ],
+)
+def test_an_argument_that_is_one_is_given_once(asker: Any, path: str, given: dict[str, Any], rule: str) -> None:
+    assert_refused(asker.get(f"{API}/{path}", **given), 400, "bad_request", rule)
 
 
 @pytest.mark.parametrize(
