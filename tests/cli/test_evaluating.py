@@ -132,6 +132,7 @@ def test_evaluate_writes_trec_runs(beir: Path, tmp_path: Path) -> None:
 
 def test_a_run_in_no_folder_is_refused_before_the_work(beir: Path, databases: Databases) -> None:
     assert_fails(run("evaluate", beir, "--run", "missing/one.run"), "there is no folder missing to put one.run in")
+    assert_fails(run("evaluate", beir, "--run", beir), f"{beir} is a folder: give the name of a file")
     assert databases == {}
 
 
