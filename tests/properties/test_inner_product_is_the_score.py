@@ -18,6 +18,7 @@ from support.rounding_store import RoundingStore
 from support.strategies import corpora, document_weightings, idf_names, query_weightings, shares, texts, weightings
 
 from rag_bm25 import BM25Index, IndexConfig
+from rag_bm25.definitions import UNSET
 from rag_bm25.store.storage import FP16_TOLERANCE
 from rag_bm25.weighting.query import QueryWeighting
 
@@ -91,7 +92,7 @@ def test_scores_over_fields_are_those_of_the_loops(
 def test_channels_have_weights_and_no_length(
     chunks: dict[str, str], query: str, weighting: QueryWeighting, unit: LengthUnit
 ) -> None:
-    parameters = {name: value for name, value in asdict(weighting).items() if name != "word_bigram_weight"}
+    parameters = {name: value for name, value in asdict(weighting).items() if value is not UNSET}
     config = IndexConfig(4, length_unit=unit, analyzer=in_all_channels, **parameters)
     corpus = Corpus({id_: in_all_channels(text) for id_, text in chunks.items()})
     lengths = {id_: len(text) if unit == "characters" else len(text.split()) for id_, text in chunks.items()}
