@@ -9,7 +9,6 @@ import pytest
 from support.answers import Judged, make_set
 from support.memory_store import MemoryStore
 from support.programs import run_python
-from support.reference import split
 
 from rag_bm25 import BM25Index, IndexConfig
 from rag_bm25.index.maintenance.copying import copy_index
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
     from rag_bm25.store.protocol import Store
 
-CONFIG = IndexConfig(chunk_size=4, length_unit="terms", analyzer=split)
+CONFIG = IndexConfig(40)
 CHUNKS, JUDGED = make_set()
 QUERIES = list(JUDGED)
 OPEN_AND_SEARCH = """
@@ -74,7 +73,7 @@ def test_repair_and_copies_keep_the_model(opened: Callable[..., Store]) -> None:
 def test_a_fresh_process_has_the_model(tmp_path: Path) -> None:
     pytest.importorskip("milvus_lite", reason="milvus-lite is not installed")
     path = tmp_path / "answers.db"
-    with BM25Index.open(path, "docs", config=IndexConfig(40)) as index:
+    with BM25Index.open(path, "docs", config=CONFIG) as index:
         index.add(list(CHUNKS.values()), ids=list(CHUNKS))
         index.calibrate_answers(QUERIES, Judged(JUDGED))
         hits = index.search(QUERIES[0], 5)

@@ -145,9 +145,9 @@ def test_without_a_model_hits_have_their_share_alone() -> None:
 
 
 def test_a_weighting_without_a_bound_has_neither() -> None:
-    index = filled(CHUNKS, IndexConfig(4, length_unit="terms", weighting="tfidf"))
+    index = filled(CHUNKS, IndexConfig(4, length_unit="terms", weighting="tf"))
     assert index.search(QUERIES[0])[0].score_share is None
-    with pytest.raises(ParameterError, match="need a weighting with an upper bound, got 'tfidf'"):
+    with pytest.raises(ParameterError, match="need a weighting with an upper bound, got 'tf'"):
         index.calibrate_answers(QUERIES, Judged(JUDGED))
 
 
