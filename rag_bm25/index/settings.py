@@ -89,4 +89,9 @@ def shared_side(config: IndexConfig) -> IndexConfig:
 
 def document_side(config: IndexConfig) -> IndexConfig:
     """Return a config with the defaults on the query's side: equal ones have the same vectors."""
-    return replace(config, **{of_config: getattr(DEFAULT_WEIGHTING, name) for name, of_config in OF_QUERIES.items()})
+    return with_weighting(config, DEFAULT_WEIGHTING)
+
+
+def with_weighting(config: IndexConfig, weighting: QueryWeighting) -> IndexConfig:
+    """Return a config with another query side, of which all is given."""
+    return replace(config, **{of_config: getattr(weighting, name) for name, of_config in OF_QUERIES.items()})

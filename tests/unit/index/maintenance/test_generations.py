@@ -83,7 +83,7 @@ def test_the_next_generation_is_what_ingesting_anew_gives(store: MemoryStore, co
 def test_open_indexes_follow(store: MemoryStore, config: IndexConfig, other: IndexConfig) -> None:
     """Those of an embedded engine at once, those of a server when they refresh."""
     index = filled(store, config)
-    given = BM25Index.from_store(store.reopen(), config=replace(config, idf="lucene"))
+    given = BM25Index.from_store(store.reopen(), config=replace(config, idf="lucene", query_k1=1.2))
     stored = BM25Index.from_store(store.reopen(), read_only=True, analyzer=split)
     before = given.search("w3")
     reindex(index, replace(other, idf="plus"))
@@ -97,7 +97,8 @@ def test_open_indexes_follow(store: MemoryStore, config: IndexConfig, other: Ind
         stored.refresh()
     assert [one.config.chunk_size for one in (given, stored)] == [9, 9]
     assert [one.config.idf for one in (given, stored)] == ["lucene", "plus"]  # what was given at opening stays
-    assert given.search("w3", k=99, weighting=QueryWeighting(idf="plus")) == stored.search("w3", k=99)
+    assert [(one.config.k1, one.config.query_k1) for one in (given, stored)] == [(0.9, 1.2), (0.9, None)]
+    assert given.search("w3", k=99, weighting=QueryWeighting(idf="plus", k1=None)) == stored.search("w3", k=99)
     assert "new" in {hit.id for hit in stored.search("w3", k=99)}
 
 
