@@ -150,13 +150,15 @@ class Recorder:
         # ruff: noqa: SLF001 - the weights of terms and chunks are those that the search has used
         scope = parse_scope(None, self.namespace)
         texts = [self.dataset.queries[id_] if self.by_words else "" for id_ in found]
-        weighed = index._searcher.prepare(texts, scope, self.options)
+        now = index._current()
+        weighed = now.searcher.prepare(texts, scope, self.options)
         chunks = {id_: self._chunks(id_, list(hits), result.run[id_]) for id_, hits in found.items()}
-        names = index._live.view.statistics.namespaces if scope.namespaces is None else scope.namespaces
+        names = now.live.view.statistics.namespaces if scope.namespaces is None else scope.namespaces
         wanted = {(name, chunk) for of_query in chunks.values() for chunk in of_query.values() for name in names}
         keys = ((name, chunk, None) for name, chunk in sorted(wanted))
-        rows = read_newest(index._store, keys, contents=False, vectors=True)
-        vectors = {row.id: row.vector for row in rows.values()}
+        rows = list(read_newest(now.store, keys, contents=weighed.weighting.reweighs, vectors=True).values())
+        weighted = now.searcher.vectors_of(rows, weighed.queries[0].documents) if rows else []
+        vectors = {row.id: vector for row, vector in zip(rows, weighted, strict=True)}
         measured = result.per_query
         for at, (id_, query) in enumerate(zip(found, weighed.queries, strict=True)):
             terms = _short(dict(zip(map(term_name, query.terms.terms), query.terms.weights.tolist(), strict=True)))

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from heapq import merge
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
+from rag_bm25.errors import StoreError
 from rag_bm25.store.memory import SCAN_BATCH, MemoryStore
 from rag_bm25.store.rows import ALL_CHUNKS, MAX_K, rank_of
 
@@ -43,6 +44,17 @@ class _Overlay:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._below, name)
+
+    def successor(self) -> NoReturn:
+        """Refuse the next generation, which is no copy: writes would change it."""
+        raise StoreError(
+            f"a dry run of {self.name} ends with that generation: it cannot be reindexed. If the index has been "
+            "reindexed, begin another dry run"
+        )
+
+    def compact(self) -> bool:
+        """Leave the engine alone."""
+        return False
 
     def delete_log(self, keys: Sequence[str]) -> None:
         self._own.delete_log(keys)

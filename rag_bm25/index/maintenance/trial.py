@@ -41,6 +41,7 @@ def dry_run(index: BM25Index) -> Iterator[BM25Index]:
     ...         print(len(trial.search("vector")), len(index.search("vector")))
     1 0
     """
+    index.refresh()  # it may have been reindexed
     store = overlay(index._store, index.config.dense_field())  # noqa: SLF001
     with type(index).from_store(store, config=index.config) as trial:
         yield trial

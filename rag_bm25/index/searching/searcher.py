@@ -245,7 +245,7 @@ class Searcher:
             return None
         return Reweigher(self._encoder, documents, self._live.view.ids, self._live.view.term_k1)
 
-    def _vectors_of(self, rows: Sequence[ChunkRow], documents: DocumentWeighting) -> list[SparseVector]:
+    def vectors_of(self, rows: Sequence[ChunkRow], documents: DocumentWeighting) -> list[SparseVector]:
         """Return the vectors of rows as they are stored, or as they are weighed anew."""
         reweigher = self._reweigher(documents)
         return [row.vector for row in rows] if reweigher is None else reweigher.vectors(rows)
@@ -352,7 +352,7 @@ class Searcher:
     def _chunk_facts(self, row: ChunkRow, documents: DocumentWeighting) -> ChunkFacts:
         text = FieldCounts(Counter(self.analyzer(row.text)), row.length)
         fields, stored = self._encoder.field_counts(row.metadata), self._encoder.weighting
-        ((vector,), unit) = self._vectors_of([row], documents), self._config.length_unit
+        ((vector,), unit) = self.vectors_of([row], documents), self._config.length_unit
         return ChunkFacts(row.id, text, fields, vector, documents, unit, self._live.view.term_k1, stored)
 
     # Chunks that resemble others
@@ -363,7 +363,7 @@ class Searcher:
         """Weigh the terms of a stored chunk as a query, and return its row as well."""
         context = self.weigher.context_for(scope, options)
         row = read_one(self._store, context.view, id_, scope.namespaces)
-        (vector,) = self._vectors_of([row], context.documents)
+        (vector,) = self.vectors_of([row], context.documents)
         terms = weigh_terms_of(vector, context.encoder, context.corpus, self._live.vocabulary().term, max_terms)
         return WeightedQuery.of(terms, context), row
 
@@ -403,7 +403,7 @@ class Searcher:
         found = [some.matches[:k] for some in self.candidates(queries, k, enough, scope, options, at_most=k)]
         pks = {match.row.pk for matches in found for match in matches}
         rows = self._store.get_chunks(sorted(pks), contents=True, vectors=True)
-        vectors = dict(zip((row.pk for row in rows), self._vectors_of(rows, queries[0].documents), strict=True))
+        vectors = dict(zip((row.pk for row in rows), self.vectors_of(rows, queries[0].documents), strict=True))
         return [
             [
                 FeedbackChunk(match.row.id, vectors[match.row.pk], match.score)
@@ -427,7 +427,7 @@ class Searcher:
         if missing:
             msg = f"no chunk {missing[0]!r}, which is given as {name}, in the namespaces of the search"
             raise ChunkNotFoundError(msg)
-        vectors = self._vectors_of(rows, documents)
+        vectors = self.vectors_of(rows, documents)
         return [FeedbackChunk(row.id, vector) for row, vector in zip(rows, vectors, strict=True)]
 
 

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from rag_bm25 import IndexConfig
+
 LUCENE = replace(CONFIG, idf="lucene")
 SET = BeirDataset({}, {"q": "apple fig"}, {"q": {"d": 1, "e": 0}})
 TEXTS = {"d": "apple fig", "e": "apple plum plum", "f": "plum pear"}
@@ -48,8 +50,9 @@ def fall(changed: dict[str, str | None], texts: dict[str, str] = TEXTS, dataset:
     return found
 
 
-def test_what_is_recorded_is_what_the_search_gave() -> None:
-    with filled(TEXTS) as index:
+@pytest.mark.parametrize("config", [CONFIG, replace(CONFIG, query_k1=0.4, length="mean")], ids=["stored", "reweighed"])
+def test_what_is_recorded_is_what_the_search_gave(config: IndexConfig) -> None:
+    with filled(TEXTS, config) as index:
         query = baseline(index).queries["q"]
         hits = index.search("apple fig")
         explained = {hit.id: index.explain("apple fig", hit.id) for hit in hits}

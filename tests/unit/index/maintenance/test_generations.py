@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING
@@ -13,7 +14,7 @@ from support.reference import split
 
 from rag_bm25 import BM25Index, IndexConfig, ParameterError, QueryWeighting, StoreError
 from rag_bm25.errors import ConfigMismatchError, IndexNotFoundError, ReadOnlyError
-from rag_bm25.index import copy_index, drop_former_generations, drop_index
+from rag_bm25.index import copy_index, drop_former_generations, drop_index, dry_run
 from rag_bm25.index.maintenance import generations
 from rag_bm25.ingestion import reindex
 from rag_bm25.ingestion.source_roots import SourceRoot, read_source_roots, set_source_roots
@@ -100,6 +101,29 @@ def test_open_indexes_follow(store: MemoryStore, config: IndexConfig, other: Ind
     assert [(one.config.k1, one.config.query_k1) for one in (given, stored)] == [(0.9, 1.2), (0.9, None)]
     assert given.search("w3", k=99, weighting=QueryWeighting(idf="plus", k1=None)) == stored.search("w3", k=99)
     assert "new" in {hit.id for hit in stored.search("w3", k=99)}
+
+
+def test_a_dry_run_never_writes_to_the_next_generation(
+    store: MemoryStore, config: IndexConfig, other: IndexConfig
+) -> None:
+    index, writer = filled(store, config), fresh(store)
+    with dry_run(index) as trial:
+        with pytest.raises(StoreError, match=r"a dry run of .* ends with that generation"):
+            reindex(trial, other)
+        assert index.config == trial.config == config
+        assert not store.successor().has_collections()
+        reindex(writer, other)
+        with suppress(StoreError):  # on a server it has not looked yet
+            trial.refresh()
+        with pytest.raises(StoreError, match="begin another dry run"):
+            trial.add(["w3 tried"], ids=["tried"])
+    with dry_run(index) as trial:
+        trial.add(["w3 tried"], ids=["tried"])
+        trial.repair(erase=True)
+        assert "compact" not in store.calls
+    index.refresh()
+    assert index.config.chunk_size == other.chunk_size
+    assert_sound(index)
 
 
 def test_where_the_next_analyzer_is_not_at_hand_what_analyses_is_refused(
