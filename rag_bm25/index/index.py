@@ -612,6 +612,8 @@ class BM25Index:
             If too few first hits answer, or too few do not.
         ParameterError
             If the weighting has no upper bound.
+        StoreError
+            If the next generation of the index has come into force meanwhile: the same call again uses that one.
 
         Examples
         --------
@@ -628,11 +630,13 @@ class BM25Index:
         check_switch("dry_run", dry_run)
         if not dry_run:
             self._require_writable()
-        fitter = AnswerFitter(self._searcher, is_answer, parse_scope(filter, namespace), check_options(options))
+        now = self._current()
+        fitter = AnswerFitter(now.searcher, is_answer, parse_scope(filter, namespace), check_options(options))
         calibration = fitter.fit(queries, progress)
         if not dry_run:
-            with self._live.writing():
-                self._live.log.write_answers(calibration.model)
+            with now.live.writing() as writer:
+                now.live.log.write_answers(calibration.model)
+                writer.confirm()
         return calibration
 
     # Reading

@@ -95,7 +95,7 @@ def test_whatever_the_parameters_hits_and_explanations_are_those_of_loops(
     other = made(config_of(wanted), chunks, field)
     expected, rows = other.search(query, 100), list(index._store.collections.chunks.values())  # type: ignore[attr-defined]
     anew = [other._store.collections.chunks[row.pk].vector for row in rows]  # type: ignore[attr-defined]
-    assert index._searcher._vectors_of(rows, wanted) == anew
+    assert index._searcher.vectors_of(rows, wanted) == anew
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rescoring, "SPARE", 0)
         patch.setattr(rescoring, "OVERFETCH", 0)

@@ -317,6 +317,12 @@ class ChunkWriter:
             write.commit(after)
         self._require_in_force()
 
+    def confirm(self) -> None:
+        """Raise ``SupersededError`` where rows of the log may have been stored too late for the next generation."""
+        if not self._store.exclusive:
+            self._log.refresh()
+            self._require_in_force()
+
     def _require_in_force(self) -> None:
         """Wait while the next generation gets the last changes; raise ``SupersededError`` once it is in force."""
         end = time.monotonic() + CLOSED_SECONDS

@@ -158,6 +158,7 @@ class WritePipeline:
                 deleted = writer.delete(namespace, found)
                 forget_roots(self._store, namespace, self._live.log.new_batch)
                 forget_digests(self._store, namespace)
+                writer.confirm()
                 return deleted
         except SupersededError:
             return self.go_on().drop_namespace(namespace)

@@ -250,6 +250,30 @@ def test_generations_are_dropped_and_copied_and_listed_under_one_name(
     assert BM25Index.from_store(store.reopen(), config=config).stats().num_chunks == 0
 
 
+def test_what_another_process_stores_beside_chunks_comes_to_the_next_generation(
+    store: MemoryStore, config: IndexConfig, other: IndexConfig
+) -> None:
+    """It has not looked since the reindex; what is fitted to the former generation is refused."""
+    index, model, roots, spaces = (filled(store, config), *(fresh(store) for _ in range(3)))
+    set_source_roots(index, [SourceRoot("x", "/x")], namespace="x")
+    reindex(index, other)
+    assert set_source_roots(roots, [SourceRoot("docs", "/docs")])[0].name == "docs"
+    assert spaces.drop_namespace("x") == 1
+    queries = list(TEXTS.values())
+    is_answer = lambda query, hit: hit.text == query and hit.id not in "01234567"  # noqa: E731
+    if not store.exclusive:
+        with pytest.raises(StoreError, match="has been replaced by its next generation"):
+            model.calibrate_answers(queries, is_answer)
+    model.calibrate_answers(queries, is_answer)
+    index.refresh()
+    assert [root.path for root in read_source_roots(index)] == ["/docs"]
+    assert read_source_roots(index, namespace="x") == []
+    assert "x" not in index.stats().namespaces
+    for one in (index, fresh(store)):
+        assert one.search("w3")[0].confidence is not None
+    assert index.verify().differences == []
+
+
 def test_one_reindexes_at_a_time(store: MemoryStore, config: IndexConfig, other: IndexConfig) -> None:
     index, second = filled(store, config), BM25Index.from_store(store.reopen(), config=config)
     refused = []
