@@ -154,7 +154,7 @@ class Searcher:
         is_fit = model is not None and model.weighting == weighting
         if options.get("min_confidence") is not None and not is_fit:
             has = "has none" if model is None else f"has one for {model.weighting}, not for {weighting}"
-            hint = "fit one by `rag-bm25 calibrate-answers`, or compare the score_share of hits"
+            hint = "fit one by `rag-bm25 calibrate-answers`, if it is no group, or compare the score_share of hits"
             raise ParameterError(f"min_confidence needs a model, and {self._store.name} {has}: {hint}")
         return Judges(self.max_score, prepared.idf_inputs.num_chunks, model if is_fit else None)
 

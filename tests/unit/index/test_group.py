@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
@@ -25,6 +26,7 @@ from rag_bm25 import (
     ReadOnlyError,
 )
 from rag_bm25.events import Events
+from rag_bm25.index import dry_run
 from rag_bm25.index.group import GroupStatistics
 from rag_bm25.index.searching.group_store import Threads
 from rag_bm25.ingestion import find_files, ingest, reindex
@@ -145,11 +147,32 @@ def test_a_group_writes_nothing(group: IndexGroup, tmp_path: Path) -> None:
         lambda: group.repair(),
         lambda: group.reencode(),
         lambda: group.verify(),
+        lambda: group.calibrate_answers(["apple"], lambda _, hit: hit.id == "1"),
+        lambda: reindex(group, CONFIG),
+        lambda: dry_run(group).__enter__(),
         lambda: ingest(group, find_files([tmp_path])),
         lambda: reindex(group, filled({}, CONFIG)),
     ):
         with pytest.raises(ReadOnlyError, match="a group of indexes is only searched"):
             write()
+    with pytest.raises(ParameterError, match="a group of 2 indexes: .* has none: .*, if it is no group"):
+        group.search("apple", min_confidence=0.5)
+
+
+def test_a_group_goes_on_to_the_next_generations_of_its_parts() -> None:
+    other, asked = replace(CONFIG, chunk_size=9, k1=0.9), QueryWeighting(b=0.2, length="mean")
+    group, one = IndexGroup([filled(LEFT), filled(RIGHT)]), filled({**LEFT, **RIGHT, "0": LEFT["1"]}, other)
+    group.search("apple")
+    reindex(group.parts[0], other)
+    for method in (group.search, group.suggest):
+        with pytest.raises(ConfigMismatchError, match="index 1 of the group .* chunk_size: stored 9, given"):
+            method("apple")
+    reindex(group.parts[1], other)
+    for weighting in (None, asked):
+        found, expected = (each.search("apple", weighting=weighting) for each in (group, one))
+        assert [(hit.score, hit.score_share) for hit in found] == [(hit.score, hit.score_share) for hit in expected]
+    assert group.config == other
+    assert group.problems == []
 
 
 def test_coroutines_and_events_are_those_of_the_group() -> None:
