@@ -155,7 +155,7 @@ def test_a_group_writes_nothing(group: IndexGroup, tmp_path: Path) -> None:
     ):
         with pytest.raises(ReadOnlyError, match="a group of indexes is only searched"):
             write()
-    with pytest.raises(ParameterError, match="a group of 2 indexes: .* has none: .*, if it is no group"):
+    with pytest.raises(ParameterError, match=r"a group of 2 indexes: .* has none: .*, if it is no group"):
         group.search("apple", min_confidence=0.5)
 
 
@@ -165,7 +165,7 @@ def test_a_group_goes_on_to_the_next_generations_of_its_parts() -> None:
     group.search("apple")
     reindex(group.parts[0], other)
     for method in (group.search, group.suggest):
-        with pytest.raises(ConfigMismatchError, match="index 1 of the group .* chunk_size: stored 9, given"):
+        with pytest.raises(ConfigMismatchError, match=r"index 1 of the group .* chunk_size: stored 9, given"):
             method("apple")
     reindex(group.parts[1], other)
     for weighting in (None, asked):
