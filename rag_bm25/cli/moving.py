@@ -108,7 +108,8 @@ def reindex_(
     the same name; the former one keeps its chunks until --drop-old.
 
     Settings that are not given stay; an analyzer of your own must be named again, and --analyzer
-    rag_bm25.analysis:Analyzer goes back to the built-in one. Run the same command again after an interruption. With
+    rag_bm25.analysis:Analyzer goes back to the built-in one. With other settings, the model of calibrate-answers is not
+    kept: fit it again. Run the same command again after an interruption. With
     --to-collection that also catches up with later writes to the old index; then let the readers open the new one. Of
     an index of an earlier format, the texts are read, and the settings that this version has.
     """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -13,7 +14,7 @@ from rag_bm25.serving.gate import Gate
 from rag_bm25.serving.operations import Operations
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from rag_bm25.index.index import BM25Index
     from rag_bm25.ingestion.files import Found
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from rag_bm25.serving.settings import Limits
 
 R = TypeVar("R")
+
+GENERATION = ", generation [0-9]+"
+"""What the name of an index has from its second generation on."""
 
 
 class Served:
@@ -52,7 +56,7 @@ class Served:
         self._index = index
         self._found = found
         self._ingestion: asyncio.Task[None] | None = None
-        self._names = [index.stats().name, *(part.stats().name for part in getattr(index, "parts", ()))]
+        self._names = _names_of(getattr(index, "parts", (index,)))
 
     async def ask(self, call: Call, read: Callable[[], Request], finish: Callable[[Any, dict[str, Any]], R]) -> R:
         """Answer a request in a thread of the gate, where it is read, too; `finish` makes of both what is sent."""
@@ -72,8 +76,7 @@ class Served:
     def to_refusal(self, error: Exception) -> RefusedError:
         """Return the refusal for an error; it does not tell where the index is."""
         refusal = to_refusal(error)
-        for name in self._names:
-            refusal.message = refusal.message.replace(name, "the index")
+        refusal.message = self._names.sub("the index", refusal.message)
         return refusal
 
     def start(self) -> None:
@@ -95,6 +98,12 @@ class Served:
         self.stop()
         await self.gate.close()
         self._index.close()
+
+
+def _names_of(indexes: Sequence[BM25Index]) -> re.Pattern[str]:
+    """Match the names of indexes, in this generation and in later ones."""
+    names = {re.sub(f"{GENERATION}$", "", index.stats().name) for index in indexes}
+    return re.compile(f"(?:{'|'.join(map(re.escape, sorted(names, key=len, reverse=True)))})(?:{GENERATION})?")
 
 
 def _detach(refusal: RefusedError) -> RefusedError:

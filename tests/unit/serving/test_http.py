@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
+import re
 import threading
 import weakref
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from rag_bm25 import BM25Index, IndexGroup, QueryWeighting
+from rag_bm25.ingestion import reindex
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -529,6 +532,20 @@ def test_the_page_is_served_with_strict_headers(asker: Any) -> None:
     answer = asker.get(f"{API}/search", query="a")
     assert (answer.headers["cache-control"], answer.headers["x-content-type-options"]) == ("no-store", "nosniff")
     assert asker.get("/healthz").json() == {"status": "ok"}
+
+
+def test_no_refusal_tells_where_a_later_generation_is(index: BM25Index, make_asker: Callable[..., Any]) -> None:
+    other = BM25Index.open(":memory:", "more", config=index.config)
+    for one in (index, other):
+        reindex(one, replace(index.config, chunk_size=30))
+    for served in (index, IndexGroup([index, other])):
+        asker = type(make_asker())(served)
+        for size in (40, 50):
+            reindex(index, replace(index.config, chunk_size=size))
+            reindex(other, replace(index.config, chunk_size=size))
+            refused = asker.post(f"{API}/search", query="notice", min_confidence=0.5).json()["error"]["message"]
+            assert "the index has none" in refused
+            assert not re.search("memory|generation", refused)
 
 
 def test_several_indexes_are_served_as_one(index: BM25Index, make_asker: Callable[..., Any]) -> None:
