@@ -558,12 +558,14 @@ class BM25Index:
             Some hundred questions as users ask them, with an answer in the index.
         is_answer : callable of (query, Hit) to bool
             Whether a hit answers a query.
-        filter, namespace, **options
+        filter, namespace
             As for :meth:`search`.
         dry_run : bool
             Fit and measure the model, and store nothing.
         progress : callable of Progress to None, optional
             Called after each batch with ``"queries"``.
+        **options
+            As for :meth:`search`.
 
         Returns
         -------
