@@ -19,14 +19,13 @@ from rag_bm25.cli.embedding import DenseSearch, Model, search_judged
 from rag_bm25.cli.gating import GateOptions
 from rag_bm25.cli.rendering import render_comparison, render_evaluation
 from rag_bm25.cli.settings import AUTO, COUNT_TITLES, IndexOptions, parse_grid
-from rag_bm25.definitions import UNSET
 from rag_bm25.errors import InputError
 from rag_bm25.evaluation import BeirDataset
 from rag_bm25.evaluation.baseline import Baseline, Recorder
 from rag_bm25.evaluation.comparison import PairedTest
 from rag_bm25.evaluation.running import EvaluationResult, Run, in_memory, mean_length, write_run
 from rag_bm25.hits.options import SearchOptions
-from rag_bm25.index.config import OF_QUERIES, IndexConfig
+from rag_bm25.index.config import IndexConfig, in_config
 from rag_bm25.index.index import BM25Index
 from rag_bm25.index.searching.hybrid import FusionOptions
 from rag_bm25.index.settings import shared_side
@@ -170,8 +169,7 @@ def evaluate(
 
 def _take_weighting(options: SearchOptions) -> dict[str, Any]:
     """Take the weighting out of the options of a search, as settings of a config, which can be compared."""
-    weighting = options.pop("weighting", None) or QueryWeighting()
-    return {OF_QUERIES[name]: value for name, value in vars(weighting).items() if value is not UNSET}
+    return in_config(options.pop("weighting", None) or QueryWeighting())
 
 
 def _note_losses(dataset: BeirDataset, run: Run) -> None:

@@ -7,7 +7,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, NoReturn
 
 from rag_bm25.analysis import Analyzer, AnalyzerConfig, TextAnalyzer
-from rag_bm25.definitions import check_fields, options_of
+from rag_bm25.definitions import UNSET, check_fields, options_of
 from rag_bm25.documents.encoder import DocumentEncoder
 from rag_bm25.documents.lengths import LengthUnit  # noqa: TC001 - the definitions of options
 from rag_bm25.errors import InputError
@@ -28,6 +28,11 @@ from rag_bm25.weighting.query import (
 
 OF_QUERIES = {name: f"query_{name}" if name in ("k1", "b") else name for name in options_of(QueryWeighting)}
 """Parameter of a QueryWeighting -> that of a config, whose k1 and b are those of the stored vectors."""
+
+
+def in_config(weighting: QueryWeighting) -> dict[str, Any]:
+    """Return the values that are given as parameters of a config."""
+    return {OF_QUERIES[name]: value for name, value in vars(weighting).items() if value is not UNSET}
 
 
 class _Fields(dict[str, FieldWeight]):

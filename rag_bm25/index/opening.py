@@ -10,9 +10,8 @@ from rag_bm25.analysis import AnalyzerConfig
 from rag_bm25.analysis.contract import contract_of
 from rag_bm25.checks import check_callable, check_parameter, check_switch, comparable
 from rag_bm25.errors import FormatError, IndexNotFoundError, ParameterError, StoreError, short_repr
-from rag_bm25.index.config import IndexConfig
+from rag_bm25.index.config import IndexConfig, in_config
 from rag_bm25.index.maintenance.verification import require_same_vectors
-from rag_bm25.index.settings import with_weighting
 from rag_bm25.index.stored_config import config_from_dict, config_to_dict
 from rag_bm25.statistics.log.generation import SupersededError, is_superseded
 from rag_bm25.statistics.log.settings import read_config, write_config
@@ -158,7 +157,7 @@ def _stored_config(store: Store, options: OpenOptions) -> IndexConfig | None:
         if options.repair and options.config is not None:
             return None
         raise
-    return config if config is None or options.weighting is None else with_weighting(config, options.weighting)
+    return config if config is None or options.weighting is None else replace(config, **in_config(options.weighting))
 
 
 def _count_logged(log: StatisticsLog) -> int:

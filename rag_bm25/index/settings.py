@@ -9,7 +9,7 @@ from rag_bm25.analysis import AnalyzerConfig
 from rag_bm25.checks import check_choice
 from rag_bm25.definitions import options_of
 from rag_bm25.errors import ParameterError
-from rag_bm25.index.config import OF_QUERIES, IndexConfig
+from rag_bm25.index.config import IndexConfig, in_config
 from rag_bm25.weighting.formulas import WEIGHTINGS
 from rag_bm25.weighting.query import DEFAULT_WEIGHTING
 
@@ -89,9 +89,4 @@ def shared_side(config: IndexConfig) -> IndexConfig:
 
 def document_side(config: IndexConfig) -> IndexConfig:
     """Return a config with the defaults on the query's side: equal ones have the same vectors."""
-    return with_weighting(config, DEFAULT_WEIGHTING)
-
-
-def with_weighting(config: IndexConfig, weighting: QueryWeighting) -> IndexConfig:
-    """Return a config with another query side, of which all is given."""
-    return replace(config, **{of_config: getattr(weighting, name) for name, of_config in OF_QUERIES.items()})
+    return replace(config, **in_config(DEFAULT_WEIGHTING))

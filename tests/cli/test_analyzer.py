@@ -123,7 +123,7 @@ def test_a_copy_has_the_analyzer_of_the_index(rows: Path) -> None:
 
 def test_an_unknown_name_creates_no_index(rows: Path, databases: Databases) -> None:
     assert_fails(run("ingest", rows, "--collection", "other", "--analyzer", "my_tokens:fails"), "--analyzer")
-    assert ("./rag_bm25.db", "other") not in databases
+    assert not databases["./rag_bm25.db", "other"].exist
 
 
 def test_a_new_index_may_have_another_analyzer(rows: Path) -> None:

@@ -176,6 +176,7 @@ def test_interrupting_exits_with_130(docs: Path, databases: Databases, command: 
         if method in ("search", "get_chunks"):
             raise KeyboardInterrupt
 
+    (docs / "more.md").write_text("More about sparse vectors.")
     databases.on_call = interrupt
     result = run(*command)
     assert result.exit_code == 130

@@ -207,7 +207,7 @@ def test_options_of_a_hybrid_search_are_those_of_python(
         (["--feedback", "rsj"], "--feedback: feedback.relevant is missing"),
         (["--weighting", "k2=2"], "--weighting: weighting has no 'k2'; it has idf, "),
         (["--statistics", "{bad"], "--statistics: statistics must be one of namespace, all or a mapping"),
-        (["--rerank", "by_id"], "--rerank: must be MODULE:NAME, such as"),
+        (["--rerank", "by_id"], "--rerank: must be proximity or MODULE:NAME, such as"),
         (["--fusion", "rrf"], "--fusion: only a hybrid search has it"),
         (["--mode", "hybrid"], "--mode: hybrid needs a model: --embedding MODULE:FACTORY"),
         (["--expansion", "fuzy"], "--expansion: expansion has no 'fuzy'; it has "),

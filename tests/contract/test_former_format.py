@@ -92,7 +92,9 @@ def assert_made_anew(index: BM25Index) -> None:
 class TestFile:
     @pytest.mark.parametrize("options", [{}, {"config": CONFIG}, {"read_only": True}, {"repair": True}])
     def test_is_refused_by_name_with_the_way_out(self, uri: str, options: dict[str, Any]) -> None:
-        refusal = r"'docs' has format 2, this version of rag_bm25 reads format 4: `rag-bm25 reindex` makes a new index"
+        refusal = (
+            r"'docs' has format 2, this version of rag_bm25 reads format 4: `rag-bm25 reindex --to-collection NAME` "
+        )
         with pytest.raises(FormatError, match=refusal):
             BM25Index.open(uri, "docs", **options)
 

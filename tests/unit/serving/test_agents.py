@@ -96,6 +96,7 @@ def test_a_hit_is_an_object_of_its_own(asker: Any, index: BM25Index) -> None:
             {
                 "rank": 1,
                 "score": hit.score,
+                "score_share": hit.score_share,
                 "id": "memo.txt#0",
                 "metadata": {"source": "memo.txt", "chunk": 0},
                 "text": "A notice",
@@ -213,7 +214,7 @@ def test_a_long_answer_loses_its_last_members_and_the_ends_of_texts(answer: text
 
 def test_answers_are_bounded(asker: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     (first, _) = find(asker, "search", query="notice")["hits"]
-    monkeypatch.setattr(agents, "MAX_CHARACTERS", 360)
+    monkeypatch.setattr(agents, "MAX_CHARACTERS", 400)
     cut = find(asker, "search", query="notice")
     assert (cut["hits"], cut["left_out"]) == ([first], 1)
     monkeypatch.setattr(agents, "MAX_RESOURCE", 10)

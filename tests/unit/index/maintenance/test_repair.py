@@ -300,7 +300,9 @@ def test_parameters_of_another_shape_are_replaced_by_the_given_ones(
     mended(store, config, filled)
 
 
-@pytest.mark.parametrize(("version", "way_out"), [(2, "`rag-bm25 reindex` makes"), (5, "upgrade rag_bm25")])
+@pytest.mark.parametrize(
+    ("version", "way_out"), [(2, "`rag-bm25 reindex --to-collection NAME` makes"), (5, "upgrade rag_bm25")]
+)
 def test_an_index_of_another_format_is_not_repaired(
     filled: BM25Index, store: MemoryStore, config: IndexConfig, version: int, way_out: str
 ) -> None:
