@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from rag_bm25.analysis import AnalyzerConfig
 from rag_bm25.analysis.contract import contract_of
 from rag_bm25.checks import check_callable, check_parameter, check_switch, comparable
 from rag_bm25.errors import FormatError, IndexNotFoundError, ParameterError, StoreError, short_repr
-from rag_bm25.index.config import IndexConfig
+from rag_bm25.index.config import OF_QUERIES, IndexConfig
 from rag_bm25.index.maintenance.verification import require_same_vectors
 from rag_bm25.index.stored_config import config_from_dict, config_to_dict
 from rag_bm25.statistics.log.generation import SupersededError, is_superseded
@@ -157,7 +157,9 @@ def _stored_config(store: Store, options: OpenOptions) -> IndexConfig | None:
         if options.repair and options.config is not None:
             return None
         raise
-    return config if config is None or options.weighting is None else replace(config, **asdict(options.weighting))
+    if config is None or options.weighting is None:
+        return config
+    return replace(config, **{OF_QUERIES[name]: value for name, value in vars(options.weighting).items()})
 
 
 def _count_logged(log: StatisticsLog) -> int:
