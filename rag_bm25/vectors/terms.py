@@ -293,6 +293,7 @@ class StagedTerms(dict[str, int]):
     def __init__(self, known: TermSource) -> None:
         super().__init__()
         self.new: dict[str, int] = {}
+        self.depends_on_order = False  # whether an id of a new term was taken by one that came before it in the batch
         self._known = known
         self._taken: set[int] = set()
         self._erased = {name: id_ for name, id_ in known.displaced.items() if is_erased(name)}
@@ -310,7 +311,7 @@ class StagedTerms(dict[str, int]):
         for (term, id_), is_taken in zip(new.items(), self._known.taken(list(new.values())), strict=True):
             if former := self._erased and self._erased.get(erased_name(term)):
                 new[term] = former
-            elif is_taken or id_ in self._taken:
+            elif is_taken or self._is_staged(id_):
                 new[term] = next(filter(self._is_free, _candidates(term)))
             self._taken.add(new[term])
         self.update(known)
@@ -318,7 +319,12 @@ class StagedTerms(dict[str, int]):
         self.new.update(new)
 
     def _is_free(self, id_: int) -> bool:
-        return id_ not in self._taken and not self._known.taken([id_])[0]
+        return not self._known.taken([id_])[0] and not self._is_staged(id_)
+
+    def _is_staged(self, id_: int) -> bool:
+        is_staged = id_ in self._taken
+        self.depends_on_order |= is_staged
+        return is_staged
 
 
 def assign_known_ids(terms: Sequence[str], ids: Collection[int]) -> dict[str, int]:
