@@ -68,7 +68,7 @@ class Recounter:
         """Count rows, which have contents and vectors; None where they do not tell each term and its frequency."""
         fields = self.encoder.count_fields([row.metadata for row in rows])
         entries, _, _ = _recover(self.encoder, rows, fields.with_ids(self.ids))
-        is_term = (entries.values != 0) & (entries.ids != NO_TERMS_ID)
+        is_term = entries.ids != NO_TERMS_ID
         tf = SparseBatch.from_keys(entries.keys[is_term], entries.values[is_term], len(rows))
         ids, places = np.unique(tf.ids, return_inverse=True)
         terms = [term for id_ in ids.tolist() if (term := self.vocabulary.term(id_)) is not None]

@@ -311,7 +311,7 @@ class StagedTerms(dict[str, int]):
         for (term, id_), is_taken in zip(new.items(), self._known.taken(list(new.values())), strict=True):
             if former := self._erased and self._erased.get(erased_name(term)):
                 new[term] = former
-            elif is_taken or self._is_staged(id_):
+            elif is_taken or id_ in self._taken:
                 new[term] = next(filter(self._is_free, _candidates(term)))
             self._taken.add(new[term])
         self.update(known)
@@ -319,12 +319,10 @@ class StagedTerms(dict[str, int]):
         self.new.update(new)
 
     def _is_free(self, id_: int) -> bool:
-        return not self._known.taken([id_])[0] and not self._is_staged(id_)
-
-    def _is_staged(self, id_: int) -> bool:
-        is_staged = id_ in self._taken
-        self.depends_on_order |= is_staged
-        return is_staged
+        if self._known.taken([id_])[0]:
+            return False
+        self.depends_on_order |= id_ in self._taken
+        return id_ not in self._taken
 
 
 def assign_known_ids(terms: Sequence[str], ids: Collection[int]) -> dict[str, int]:

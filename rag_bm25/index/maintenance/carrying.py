@@ -1,7 +1,8 @@
 """Carry stored chunks over to an index or a generation with other parameters.
 
 Where analyzer, unit of lengths and fields are the same, the stored weights tell how often a chunk has a term, and no
-text is analysed, unless a weight of its batch is that of several frequencies.
+text is analysed, unless a weight of its batch is that of several frequencies, or two of its new terms want one id,
+which the first in the texts gets.
 """
 
 from __future__ import annotations
@@ -53,8 +54,9 @@ class Carrier:
         if self.source is None:
             self.target.pipeline.write_stream(chunks, None, options, None)
             return
-        require_analyzer(self.target.encoder.analyzer)
-        recounter = Recounter(self.source.encoder, self.source.live.view.ids, self.source.live.vocabulary())
+        require_analyzer(analyzer := self.target.encoder.analyzer)
+        encoder = replace(self.source.encoder, analyzer=analyzer)  # which the source may have been opened without
+        recounter = Recounter(encoder, self.source.live.view.ids, self.source.live.vocabulary())
         for batch in batches(chunks, 4 * (config.dense_dim or 0)):
             count = partial(self._count, recounter, [stored[chunk.id] for chunk in batch])
             self.target.pipeline.add_batch(batch, options, None, count)
@@ -70,6 +72,6 @@ def _have_same_counts(source: IndexConfig, target: IndexConfig) -> bool:
     """Return whether chunks have the same terms and lengths in two indexes."""
     return (
         source.length_unit == target.length_unit
-        and source.fields.keys() == target.fields.keys()
+        and set(source.fields) == set(target.fields)
         and not differences(contract_in(source), contract_in(target))
     )

@@ -120,6 +120,17 @@ def test_texts_are_analysed_where_counts_are_not_known(
     assert contents(source) == contents(anew)
 
 
+def test_the_source_needs_no_analyzer_for_its_fields(watched: IndexConfig, analysed: list[str]) -> None:
+    config, store = replace(watched, fields={"title": FieldWeight(chunk_size=3)}), MemoryStore()
+    BM25Index.from_store(store, config=config).add(["fig pie"], ids=["1"], metadatas=[{"title": "apple fig"}])
+    target = BM25Index.from_store(Named(), config=replace(config, k1=0.9))
+    analysed.clear()
+    reindex(BM25Index.from_store(store.reopen()), target)
+    assert "fig pie" not in analysed
+    (row,) = target._store.get_chunks(list(target._store.collections.chunks), vectors=True)  # type: ignore[attr-defined]
+    assert [row.vector] == target.encode_documents(["fig pie"], metadatas=[{"title": "apple fig"}])
+
+
 def test_weights_are_those_of_one_generation(config: IndexConfig) -> None:
     source, other = fill(MemoryStore(), replace(config, k1=1.0)), replace(config, k1=3.0)
     target = BM25Index.from_store(Named(), config=other)
