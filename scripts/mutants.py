@@ -67,7 +67,6 @@ MUTANTS = [
     Mutant(f"{LOG}/changes", "        return None\n    table", "        pass\n    table"),
     Mutant(f"{LOG}/changes", "            if batch not in ended\n", "            if batch in ended\n"),
     Mutant("index/maintenance/generations", "keep_claim()  # else the target may be in force", "removed  # "),
-    Mutant(WRITER, "if staged.depends_on_order and", "if False and"),
     Mutant(
         WRITER,
         "            write.commit(after)\n        self._require_in_force()\n",

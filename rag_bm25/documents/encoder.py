@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rag_bm25.analysis import TextAnalyzer
     from rag_bm25.weighting.document import DocumentWeighting
 
-Part = tuple[SparseBatch, "NDArray[np.int64]"]  # tf and length of the chunks' texts, or of one of their fields
+_Part = tuple[SparseBatch, "NDArray[np.int64]"]  # tf and length of the chunks' texts, or of one of their fields
 
 TEXT = ""  # name of the text among the parts of a chunk; the others are fields
 _ROW = np.uint64(0xFFFFFFFF << 32)  # bits of a key that have the row
@@ -51,21 +51,14 @@ class FieldCounts:
 class CountedChunks:
     """Term frequencies of a batch of chunks before ids are assigned; worker processes return them."""
 
-    terms: list[str]  # those of one part are distinct
-    parts: dict[str, Part]  # of the text, "", and each field, sorted; dimensions are positions in `terms`
-    in_order: bool = True  # of the first occurrence of the terms
+    terms: list[str]  # distinct, in the order of their first occurrence
+    parts: dict[str, _Part]  # of the text, "", and each field, sorted; dimensions are positions in `terms`
 
-    def with_ids(self, ids: Mapping[str, int]) -> dict[str, Part]:
+    def with_ids(self, ids: Mapping[str, int]) -> dict[str, _Part]:
         """Return the parts with ids instead of positions."""
         if isinstance(ids, StagedTerms):
             ids.look_up(self.terms)
         return {name: (_with_ids(tf, self.terms, ids), lengths) for name, (tf, lengths) in self.parts.items()}
-
-    def beside(self, others: CountedChunks) -> CountedChunks:
-        """Return the counts with those of other parts of the same chunks."""
-        start = np.uint32(len(self.terms))
-        parts = {name: (replace(tf, ids=tf.ids + start), lengths) for name, (tf, lengths) in others.parts.items()}
-        return CountedChunks([*self.terms, *others.terms], {**self.parts, **parts}, self.in_order and others.in_order)
 
 
 @dataclass(frozen=True)
@@ -99,8 +92,7 @@ class DocumentEncoder:
 
     def count_fields(self, metadatas: Sequence[Mapping[str, Any]]) -> CountedChunks:
         """Count terms and lengths of the fields alone; chunks of a document share most of them."""
-        texts = self._field_texts(metadatas)
-        return self._count(texts, cache(self.analyzer)) if texts else CountedChunks([], {})
+        return self._count(self._field_texts(metadatas), cache(self.analyzer))
 
     def _field_texts(self, metadatas: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
         names = sorted(self.weighting.fields)
@@ -148,7 +140,7 @@ class DocumentEncoder:
         per_term = WEIGHTINGS[self.weighting.form].k1_per_term
         return term_k1.get_many(ids, self.weighting.k1) if per_term else None
 
-    def summed(self, parts: Mapping[str, Part]) -> tuple[SparseBatch, NDArray[np.float64] | float, NDArray[np.int64]]:
+    def summed(self, parts: Mapping[str, _Part]) -> tuple[SparseBatch, NDArray[np.float64] | float, NDArray[np.int64]]:
         """Return the tf in the texts, 0 for a term of fields alone, the sums over the fields, and the lengths."""
         tf, lengths = parts[TEXT]
         fields = {name: of for name, (of, _) in parts.items() if name != TEXT and len(of.ids)}

@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import chain, islice
+from itertools import islice
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from rag_bm25.documents.chunks import MAX_BATCH_CHUNKS
 from rag_bm25.errors import ParameterError
 from rag_bm25.events import report_progress
 from rag_bm25.index.config import IndexConfig
 from rag_bm25.index.index import BM25Index
-from rag_bm25.index.maintenance.carrying import Carrier
 from rag_bm25.index.maintenance.former import FormerIndex
 from rag_bm25.index.maintenance.generations import make_next_generation
-from rag_bm25.index.searching.rows import drop_superseded
 from rag_bm25.index.stored_config import differing
 from rag_bm25.ingestion.source_roots import read_source_roots, set_source_roots
-from rag_bm25.store.rows import Scope
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
 
+    from rag_bm25.documents.chunks import Chunk
     from rag_bm25.events import Progress
-    from rag_bm25.store.protocol import Store
-    from rag_bm25.store.rows import ChunkRow
 
 
 @dataclass(frozen=True)
@@ -89,21 +87,16 @@ def reindex(
     if isinstance(target, IndexConfig):
         return _reindex_in_place(source, target, progress)
     _require_compatible(source, target)
-    target._require_writable()  # noqa: SLF001
     figures, done = source.stats(), 0
-    now = source._current() if isinstance(source, BM25Index) else None  # noqa: SLF001
-    carrier = Carrier.between(now, target._current())  # noqa: SLF001
-    store = source._store if now is None else now.store  # noqa: SLF001 - the next generation has other weights
-    for batch in _batches(store, source.stats().namespaces, contents=True, vectors=carrier.reads_vectors):
-        carrier.write(batch[0].namespace, _with_dense(source, batch))
+    for batch in _batches(source):
+        _copy_chunks(source, target, batch)
         done += len(batch)
         report_progress(progress, "chunks encoded", done, figures.num_chunks)
     for namespace in source.stats().namespaces:
         _copy_roots(source, target, namespace)
     if isinstance(source, BM25Index):
         _copy_answers(source, target)
-    rows = _batches(target._store, target.stats().namespaces)  # noqa: SLF001
-    removed = sum(_remove_strays(source, target, batch) for batch in rows)
+    removed = sum(_remove_strays(source, target, batch) for batch in _batches(target))
     return ReindexReport(target.stats().num_chunks, removed)
 
 
@@ -154,24 +147,33 @@ def _copy_answers(source: BM25Index, target: BM25Index) -> None:
         target._live.log.write_answers(model)  # noqa: SLF001
 
 
-def _batches(store: Store, namespaces: Iterable[str], **parts: bool) -> Iterator[list[ChunkRow]]:
-    """Yield the newest rows of all chunks in batches, each of one namespace, with some parts."""
-    for namespace in namespaces:
-        pages = store.scan_chunks(Scope(namespaces=(namespace,)), **parts)
-        rows = drop_superseded(chain.from_iterable(pages))
-        while batch := list(islice(rows, MAX_BATCH_CHUNKS)):
+def _batches(index: BM25Index | FormerIndex) -> Iterator[list[Chunk]]:
+    """Yield all chunks in batches, each of one namespace."""
+    for namespace in index.stats().namespaces:
+        chunks = index.chunks(namespace=namespace)
+        while batch := list(islice(chunks, MAX_BATCH_CHUNKS)):
             yield batch
 
 
-def _with_dense(source: BM25Index | FormerIndex, rows: list[ChunkRow]) -> list[ChunkRow]:
-    """Read the dense vectors of rows, if there are any; those that were deleted meanwhile are left out."""
-    if source.config.dense_dim is None:
-        return rows
-    known = source.get_embeddings([row.id for row in rows], namespace=rows[0].namespace)
-    return [replace(row, dense=known[row.id]) for row in rows if row.id in known]
+def _copy_chunks(source: BM25Index | FormerIndex, target: BM25Index, batch: list[Chunk]) -> None:
+    """Add chunks to the target, which skips unchanged ones."""
+    distinct = list({chunk.id: chunk for chunk in batch}.values())
+    vectors = None
+    if source.config.dense_dim is not None:
+        known = source.get_embeddings([chunk.id for chunk in distinct], namespace=batch[0].namespace)
+        distinct = [chunk for chunk in distinct if chunk.id in known]  # the others were deleted meanwhile
+        vectors = np.stack([known[chunk.id] for chunk in distinct]) if distinct else None
+    if distinct:
+        target.add(
+            [chunk.text for chunk in distinct],
+            ids=[chunk.id for chunk in distinct],
+            metadatas=[chunk.metadata for chunk in distinct],
+            embeddings=vectors,
+            namespace=batch[0].namespace,
+        )
 
 
-def _remove_strays(source: BM25Index | FormerIndex, target: BM25Index, batch: list[ChunkRow]) -> int:
+def _remove_strays(source: BM25Index | FormerIndex, target: BM25Index, batch: list[Chunk]) -> int:
     """Delete the chunks that the source does not have."""
     namespace, ids = batch[0].namespace, [chunk.id for chunk in batch]
     there = {chunk.id for chunk in source.get(ids, namespace=namespace)}

@@ -293,7 +293,6 @@ class StagedTerms(dict[str, int]):
     def __init__(self, known: TermSource) -> None:
         super().__init__()
         self.new: dict[str, int] = {}
-        self.depends_on_order = False  # whether an id of a new term was taken by one that came before it in the batch
         self._known = known
         self._taken: set[int] = set()
         self._erased = {name: id_ for name, id_ in known.displaced.items() if is_erased(name)}
@@ -319,10 +318,7 @@ class StagedTerms(dict[str, int]):
         self.new.update(new)
 
     def _is_free(self, id_: int) -> bool:
-        if self._known.taken([id_])[0]:
-            return False
-        self.depends_on_order |= id_ in self._taken
-        return id_ not in self._taken
+        return id_ not in self._taken and not self._known.taken([id_])[0]
 
 
 def assign_known_ids(terms: Sequence[str], ids: Collection[int]) -> dict[str, int]:

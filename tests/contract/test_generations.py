@@ -52,24 +52,3 @@ def test_an_index_is_replaced_under_its_name(opened: Callable[..., Store]) -> No
     assert not opened().has_collections()
     with closing(opened().successor()) as successor:
         assert not successor.has_collections()
-
-
-def test_other_numbers_analyse_no_text(opened: Callable[..., Store]) -> None:
-    opened().drop()
-    analysed: list[str] = []
-
-    def watched(text: str) -> list[str]:
-        analysed.append(text)
-        return text.split()
-
-    config = replace(CONFIG, analyzer=watched)
-    with BM25Index.from_store(opened(), config=config) as index:
-        index.add(list(TEXTS.values()), ids=list(TEXTS))
-        analysed.clear()
-        reindex(index, replace(config, k1=0.9, b=0.4, chunk_size=9))
-        assert not set(TEXTS.values()) & set(analysed)
-        encoded = index.encode_documents(list(TEXTS.values()))
-        stored = {row.id: row.vector for rows in index._store.scan_chunks(vectors=True) for row in rows}
-        assert stored == dict(zip(TEXTS, encoded, strict=True))
-        assert index.verify().differences == []
-    drop_index(opened())

@@ -16,12 +16,14 @@ from sys import intern
 from typing import TYPE_CHECKING
 
 from rag_bm25.analysis.contract import contract_of
+from rag_bm25.documents.checks import check_given_chunk
 from rag_bm25.errors import ConfigMismatchError, FormatError, StoreError
 from rag_bm25.events import report_progress
 from rag_bm25.index.index import BM25Index
-from rag_bm25.index.maintenance.carrying import Carrier
 from rag_bm25.index.maintenance.pending import json_digest
+from rag_bm25.index.searching.rows import to_chunk
 from rag_bm25.index.stored_config import config_to_dict
+from rag_bm25.index.writing.pipeline import WriteOptions
 from rag_bm25.statistics.log.changes import changed_since, list_batches
 from rag_bm25.statistics.log.generation import (
     SUPERSEDED_KEY,
@@ -39,6 +41,7 @@ from rag_bm25.store.rows import SLOTS
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from rag_bm25.documents.chunks import NewChunk
     from rag_bm25.events import Progress
     from rag_bm25.index.config import IndexConfig
     from rag_bm25.index.generation import Generation
@@ -74,8 +77,7 @@ def make_next_generation(
             open_to_writers(now.store)  # which a call that was killed may have stopped
             return 0
         with _open_successor(now, config) as target:
-            carrier = Carrier.between(now, target._current())
-            copying = _Copying(now.store, target, carrier, lambda: log.keep_claim(CLAIM, claim), progress)
+            copying = _Copying(now.store, target, lambda: log.keep_claim(CLAIM, claim), progress)
             for _ in range(MAX_ROUNDS):
                 if copying.catch_up() <= FEW_CHANGES:
                     break
@@ -181,7 +183,6 @@ class _Copying:
 
     source: Store
     target: BM25Index
-    carrier: Carrier
     keep_claim: Callable[[], None]
     progress: Callable[[Progress], None] | None
     removed: int = 0
@@ -210,12 +211,16 @@ class _Copying:
     def _carry(self, digests: Sequence[bytes]) -> None:
         """Encode chunks as they are stored now, and delete those that are not."""
         self.keep_claim()
-        rows = self.source.get_chunks(_pks(digests), vectors=self.carrier.reads_vectors, dense=True)
+        rows = self.source.get_chunks(_pks(digests), dense=True)
         newest = {bytes.fromhex(row.pk[:-1]): row for row in sorted(rows, key=lambda row: row.batch)}
         for namespace, some in _by_namespace(newest.values()).items():
-            self.carrier.write(namespace, some)
+            chunks = map(self._to_chunk, some)
+            self.target._pipeline.write_stream(chunks, None, WriteOptions(namespace, assume_new=False, workers=0), None)
         self._delete([digest for digest in digests if digest not in newest])
         self._carried.update((digest, intern(row.batch)) for digest, row in newest.items())
+
+    def _to_chunk(self, row: ChunkRow) -> NewChunk:
+        return replace(check_given_chunk(to_chunk(row), self.target.config.fields), dense=row.dense)
 
     def _delete(self, digests: Sequence[bytes]) -> None:
         rows = self.target._store.get_chunks(_pks(digests), contents=False) if digests else []

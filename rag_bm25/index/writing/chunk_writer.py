@@ -121,7 +121,7 @@ class ChunkWriter:
             stored = self._settle(namespace, digests)
             rows = {digest: row for digest, slots in stored.items() for row in slots.values()}
             chunks = {digest: NewChunk(row.id, row.text, row.metadata, 0, row.dense) for digest, row in rows.items()}
-            encoded, _ = self._encode(list(chunks.values()))
+            encoded = self._encode(list(chunks.values()), self._log.known_terms().stage())
             results = zip(chunks, encoded.vectors, encoded.lengths.tolist(), strict=True)
             changed = [
                 digest
@@ -265,14 +265,15 @@ class ChunkWriter:
         """
         with self._log.events.measure("batch") as counts:
             batch = self._log.new_batch()
+            staged = self._log.known_terms().stage()
             inserting = [change for change in changes if change.insert]
-            encoded, new = self._encode(chunks, counted)
+            encoded = self._encode(chunks, staged, counted)
             rows = _new_rows(namespace, batch, inserting, chunks, encoded)
             deleted = {pk for change in changes for pk in change.deleted_pks}
             kept = [row for row in before if row.pk not in deleted]
             intent = Intent(batch, self._writer, time.time(), namespace, list(changes), _contribution(before))
 
-            write = self._log.open_write(intent, new)
+            write = self._log.open_write(intent, staged.new)
             if rows:
                 with self._sending(intent):
                     self._store.insert_chunks(rows)
@@ -281,7 +282,7 @@ class ChunkWriter:
                 self._delete([row for row in before if row.pk in deleted])
             write.renew(after=LEASE_SECONDS / 3)
             self._commit(write, _contribution([*kept, *rows]))
-            counts.update(inserted=len(rows), deleted=len(deleted), terms=len(new))
+            counts.update(inserted=len(rows), deleted=len(deleted), terms=len(staged.new))
         return batch
 
     @contextmanager
@@ -360,15 +361,10 @@ class ChunkWriter:
             self._store.delete_chunks(pks)
 
     def _encode(
-        self, chunks: Sequence[NewChunk], counted: CountedChunks | None = None
-    ) -> tuple[EncodedChunks, dict[str, int]]:
-        """Return encoded chunks, and the ids of the terms that are new."""
-        staged = self._log.known_terms().stage()
+        self, chunks: Sequence[NewChunk], ids: Mapping[str, int], counted: CountedChunks | None = None
+    ) -> EncodedChunks:
         texts, metadatas = [chunk.text for chunk in chunks], [chunk.metadata for chunk in chunks]
-        encoded = self._encoder.encode(texts, staged, metadatas, self._log.view.term_k1, counted)
-        if staged.depends_on_order and counted is not None and not counted.in_order:
-            return self._encode(chunks)
-        return encoded, staged.new
+        return self._encoder.encode(texts, ids, metadatas, self._log.view.term_k1, counted)
 
 
 def _new_rows(

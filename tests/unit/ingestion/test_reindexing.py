@@ -11,7 +11,7 @@ from support.answers import give_model
 from support.faulty_store import FaultyStore
 from support.memory_store import MemoryStore
 
-from rag_bm25 import BM25Index, FieldWeight, IndexConfig, ParameterError, Progress, StoreError
+from rag_bm25 import BM25Index, IndexConfig, ParameterError, Progress, StoreError
 from rag_bm25.ingestion.reindexing import ReindexReport, reindex
 
 if TYPE_CHECKING:
@@ -65,79 +65,6 @@ def test_target_is_what_ingesting_anew_gives(config: IndexConfig, other: IndexCo
     assert target.verify().ok
     assert [hit.score for hit in target.search("fig")] == [hit.score for hit in anew.search("fig")] != []
     assert told == [Progress("chunks encoded", done, 5) for done in (3, 5)]
-
-
-@pytest.fixture
-def analysed() -> list[str]:
-    """Return the texts that are analysed, in their order."""
-    return []
-
-
-@pytest.fixture
-def watched(config: IndexConfig, analysed: list[str]) -> IndexConfig:
-    def split(text: str) -> list[str]:
-        analysed.append(text)
-        return text.split()
-
-    return replace(config, analyzer=split)
-
-
-TEXTS = {text for texts in CHUNKS.values() for text in texts}
-SAME_TERMS: list[dict[str, Any]] = [{"k1": 0.9, "b": 0.4}, {"chunk_size": 9}, {"weighting": "bm25+", "delta": 0.5}]
-
-
-@pytest.mark.parametrize("in_place", [True, False])
-@pytest.mark.parametrize("parameters", SAME_TERMS, ids=repr)
-def test_other_numbers_analyse_no_text(
-    watched: IndexConfig, analysed: list[str], parameters: dict[str, Any], *, in_place: bool
-) -> None:
-    source, other = fill(MemoryStore(), watched), replace(watched, **parameters)
-    anew = fill(MemoryStore(), other)
-    target = source if in_place else BM25Index.from_store(Named(), config=other)
-    analysed.clear()
-    reindex(source, other if in_place else target)
-    assert not TEXTS & set(analysed)
-    assert contents(target) == contents(anew)
-
-
-@pytest.mark.parametrize(
-    ("own", "parameters"),
-    [
-        ({"k1": 0.0}, {"k1": 0.9}),
-        ({}, {"length_unit": "characters"}),
-        ({}, {"fields": {"title": FieldWeight(chunk_size=3)}}),
-    ],
-    ids=["weights without tf", "lengths", "fields"],
-)
-def test_texts_are_analysed_where_counts_are_not_known(
-    watched: IndexConfig, analysed: list[str], own: dict[str, Any], parameters: dict[str, Any]
-) -> None:
-    source, other = fill(MemoryStore(), replace(watched, **own)), replace(watched, **parameters)
-    anew = fill(MemoryStore(), other)
-    analysed.clear()
-    reindex(source, other)
-    assert set(analysed) >= TEXTS
-    assert contents(source) == contents(anew)
-
-
-def test_the_source_needs_no_analyzer_for_its_fields(watched: IndexConfig, analysed: list[str]) -> None:
-    config, store = replace(watched, fields={"title": FieldWeight(chunk_size=3)}), MemoryStore()
-    BM25Index.from_store(store, config=config).add(["fig pie"], ids=["1"], metadatas=[{"title": "apple fig"}])
-    target = BM25Index.from_store(Named(), config=replace(config, k1=0.9))
-    analysed.clear()
-    reindex(BM25Index.from_store(store.reopen()), target)
-    assert "fig pie" not in analysed
-    (row,) = target._store.get_chunks(list(target._store.collections.chunks), vectors=True)  # type: ignore[attr-defined]
-    assert [row.vector] == target.encode_documents(["fig pie"], metadatas=[{"title": "apple fig"}])
-
-
-def test_weights_are_those_of_one_generation(config: IndexConfig) -> None:
-    source, other = fill(MemoryStore(), replace(config, k1=1.0)), replace(config, k1=3.0)
-    target = BM25Index.from_store(Named(), config=other)
-    by_halves = replace(config, k1=0.5)  # where one occurrence has the weight of two
-    reindex(source, target, progress=lambda _: reindex(source, by_halves) and None)
-    assert source.config.k1 == 0.5
-    assert contents(target) == contents(fill(MemoryStore(), other))
 
 
 def test_dense_vectors_are_carried_over(config: IndexConfig) -> None:

@@ -167,14 +167,6 @@ def test_colliding_term_is_displaced_within_a_batch(tiny_id_space: int) -> None:
     assert vocabulary.displaced == {second: vocabulary.id(second)}
 
 
-@pytest.mark.parametrize("known", [0, 1])
-def test_ids_depend_on_the_order_where_two_new_terms_want_one(tiny_id_space: int, known: int) -> None:
-    pair = _colliding_pair()
-    staged = _grown(pair[:known]).stage()
-    staged.look_up(pair)
-    assert staged.depends_on_order is (known == 0)
-
-
 def test_colliding_term_is_displaced_in_a_later_batch(tiny_id_space: int) -> None:
     first, second = _colliding_pair()
     vocabulary = _grown([first], [second])

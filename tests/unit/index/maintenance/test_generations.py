@@ -16,7 +16,6 @@ from rag_bm25 import BM25Index, IndexConfig, ParameterError, QueryWeighting, Sto
 from rag_bm25.errors import ConfigMismatchError, IndexNotFoundError, ReadOnlyError
 from rag_bm25.index import copy_index, drop_former_generations, drop_index, dry_run
 from rag_bm25.index.maintenance import generations
-from rag_bm25.index.writing.pipeline import WriteOptions
 from rag_bm25.ingestion import reindex
 from rag_bm25.ingestion.source_roots import SourceRoot, read_source_roots, set_source_roots
 from rag_bm25.store import memory
@@ -171,8 +170,8 @@ def test_a_write_that_meets_the_switch_is_written_to_the_next_generation(
     assert texts_of(late) == expected
 
 
-def late_options() -> WriteOptions:
-    return WriteOptions("", assume_new=True, workers=0)
+def late_options() -> generations.WriteOptions:
+    return generations.WriteOptions("", assume_new=True, workers=0)
 
 
 def test_a_stream_goes_on_in_the_next_generation(store: MemoryStore, config: IndexConfig, other: IndexConfig) -> None:
