@@ -379,7 +379,7 @@ class Searcher:
         options: SearchOptions,
     ) -> list[WeightedQuery]:
         """Weigh queries anew, by what their relevant and irrelevant chunks tell."""
-        relevant = self._read_relevant(weighted, method, scope, options)
+        relevant = self._read_relevant(weighted, method, scope, options, context.documents)
         irrelevant = self._read_marked(method, "irrelevant", scope, context.documents)
         term_of = self._live.vocabulary().term
         return [
@@ -392,18 +392,23 @@ class Searcher:
         ]
 
     def _read_relevant(
-        self, queries: list[WeightedQuery], method: Feedback, scope: Scope, options: SearchOptions
+        self,
+        queries: list[WeightedQuery],
+        method: Feedback,
+        scope: Scope,
+        options: SearchOptions,
+        documents: DocumentWeighting,
     ) -> list[list[FeedbackChunk]]:
         """Read the chunks that each query learns from: the marked ones, or else the best ones of a search."""
         if isinstance(method, RSJ) or method.relevant is not None or getattr(method, "irrelevant", None) is not None:
-            marked = [self._read_marked(method, "relevant", scope, query.documents) for query in queries[:1]]
-            return marked * len(queries)
+            return [self._read_marked(method, "relevant", scope, documents)] * len(queries)
         k = method.fb_docs
         enough = partial(has_enough, k)
         found = [some.matches[:k] for some in self.candidates(queries, k, enough, scope, options, at_most=k)]
         pks = {match.row.pk for matches in found for match in matches}
-        rows = self._store.get_chunks(sorted(pks), contents=True, vectors=True)
-        vectors = dict(zip((row.pk for row in rows), self.vectors_of(rows, queries[0].documents), strict=True))
+        is_reweighed = documents != self._encoder.weighting
+        rows = self._store.get_chunks(sorted(pks), contents=is_reweighed, vectors=True)
+        vectors = dict(zip((row.pk for row in rows), self.vectors_of(rows, documents), strict=True))
         return [
             [
                 FeedbackChunk(match.row.id, vectors[match.row.pk], match.score)

@@ -24,10 +24,13 @@ from rag_bm25.weighting.document import DocumentWeighting
 from rag_bm25.weighting.query import DEFAULT_WEIGHTING, QueryWeighting
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from support.memory_store import MemoryStore
 
     from rag_bm25.query.feedback import Feedback
     from rag_bm25.query.terms import QueryTerms
+    from rag_bm25.store.rows import ChunkRow
     from rag_bm25.weighting.idf import IdfName
 
 EVERY_TERM = {"min_df": 1, "max_df": 1.0}
@@ -383,6 +386,27 @@ def test_each_query_of_a_batch_learns_from_its_own_chunks(filled: BM25Index) -> 
     batch = filled.search_batch(queries, feedback=method)
     assert batch == [filled.search(query, feedback=method) for query in queries]
     assert batch[1] == batch[3] == []
+
+
+@pytest.mark.parametrize("method", [RM3(), Rocchio(), Rocchio(relevant=["1"])])
+def test_an_empty_batch_has_nothing_to_learn(filled: BM25Index, method: Feedback) -> None:
+    assert filled.search_batch([], feedback=method) == []
+
+
+@pytest.mark.parametrize(("k1", "contents"), [(None, False), (0.5, True)])
+def test_pseudo_feedback_reads_contents_only_to_weigh_chunks_anew(
+    filled: BM25Index, store: MemoryStore, monkeypatch: pytest.MonkeyPatch, k1: float | None, contents: bool
+) -> None:
+    asked: list[bool] = []
+    read = store.get_chunks
+
+    def get_chunks(pks: Sequence[str], **wanted: bool) -> list[ChunkRow]:
+        asked.append(wanted["contents"])
+        return read(pks, **wanted)
+
+    monkeypatch.setattr(store, "get_chunks", get_chunks)
+    filled.search("apple", feedback=RM3(), weighting=QueryWeighting(k1=k1))
+    assert asked == [contents]
 
 
 def test_query_without_known_terms_makes_no_call(filled: BM25Index, store: MemoryStore) -> None:
