@@ -145,7 +145,7 @@ class QueryWeighting:
             raise parameter_error(others[0], rule, asked[others[0]])
         if asked.pop("length", None) and mean_length:
             asked["chunk_size"] = mean_length
-        return replace(stored, **asked)
+        return replace(stored, **asked) if asked else stored
 
     def term_weights(self, qtf: ArrayLike) -> NDArray[np.float64]:
         """Weight of repeated query terms: `qtf`, or :math:`qtf (k_3 + 1) / (qtf + k_3)`.

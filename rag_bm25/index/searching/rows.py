@@ -98,7 +98,8 @@ def latest_rows(
     """
     newest: dict[ChunkKey, str] = {}
     for match in (*matches, *others):
-        newest[match.row.key] = max(newest.get(match.row.key, ""), match.row.batch)
+        chunk = match.row.key
+        newest[chunk] = max(newest.get(chunk, ""), match.row.batch)
     return [
         match
         for match in matches
