@@ -133,5 +133,5 @@ class AnswerFitter:
             left = others(query, candidates)
             for matches in filter(None, (candidates.matches, left)):
                 first, is_without = matches[0], matches is left
-                answers = all(first is not other for other in left[:1])
+                answers = not left or first is not left[0]
                 yield number, judges.by(query, matches).signals(first), first.score, answers, is_without

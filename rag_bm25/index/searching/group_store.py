@@ -47,8 +47,8 @@ class Threads:
 
     def map(self, function: Callable[[T], R], given: Sequence[T]) -> list[R]:
         """Return what a function returns for each, in their order; it sees the caller's context."""
-        if len(given) == 1:
-            return [function(given[0])]
+        if len(given) <= 1:
+            return list(map(function, given))
         if (pid := os.getpid()) not in self._pools:
             self._pools[pid] = ThreadPoolExecutor(self._number, "rag_bm25-group")
         futures = [self._pools[pid].submit(copy_context().run, function, one) for one in given]
@@ -118,7 +118,7 @@ class GroupStore:
             rows = part.store.get_chunks(own, contents=contents, vectors=vectors, dense=dense)
             return list(map(part.of_group, rows))
 
-        return list(chain.from_iterable(self.threads.map(read, asked))) if asked else []
+        return list(chain.from_iterable(self.threads.map(read, asked)))
 
     def scan_chunks(
         self, scope: Scope = ALL_CHUNKS, *, contents: bool = False, vectors: bool = False

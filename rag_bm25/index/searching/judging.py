@@ -69,8 +69,7 @@ class Judges:
         """Return the judge of a query, who knows its best matches from the first call."""
         if query not in self.known:
             is_judged = self.model is not None and matches
-            plain = Judge(query.vector, self.max_score(query))
-            self.known[query] = self.by(query, matches) if is_judged else plain
+            self.known[query] = self.by(query, matches) if is_judged else Judge(query.vector, self.max_score(query))
         return self.known[query]
 
     def by(self, query: WeightedQuery, matches: Sequence[Match]) -> Judge:
