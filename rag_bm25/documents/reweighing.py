@@ -39,6 +39,8 @@ class Reweigher:
         """Weigh rows, which have contents and vectors; of some terms alone, vectors may have others, too."""
         if not rows:
             return []
+        if WEIGHTINGS[self.weighting.form].k1_per_term:  # that of the time when a chunk was encoded is not known
+            return list(self._encode(rows))
         tf, of_fields, lengths = self._recover(rows, terms)
         known = np.where(tf.values < 0, 1, tf.values)
         weights = self.weighting.weights(known, lengths, of_fields=of_fields)
@@ -62,8 +64,6 @@ class Reweigher:
         lengths = weights.per_entry(lengths)
         tf = self.encoder.weighting.term_frequencies(weights.values, lengths, of_fields)
         tf[weights.ids == NO_TERMS_ID] = -1
-        if WEIGHTINGS[self.weighting.form].k1_per_term:  # that of the time when the chunk was encoded is not known
-            tf[:] = -1
         return replace(weights, values=tf.astype(np.float32)), of_fields, lengths
 
     def _encode(self, rows: Sequence[ChunkRow]) -> SparseBatch:
