@@ -641,9 +641,14 @@ def check_fields(value: Any) -> None:
             object.__setattr__(value, option.name, option.check(field))
 
 
+def given_fields(value: Any) -> dict[str, Any]:
+    """Return the fields of a value type that were given."""
+    return {name: field for name, field in vars(value).items() if field is not UNSET}
+
+
 def fill(value: V, base: V) -> V:
     """Return a value with the fields of `base` where it has none."""
-    return replace(base, **{name: one for name, one in vars(value).items() if one is not UNSET})  # type: ignore[type-var]
+    return replace(base, **given_fields(value))  # type: ignore[type-var]
 
 
 def check_given(cls: type, given: Mapping[str, Any], hint: str = "", others: Collection[str] = ()) -> dict[str, Any]:

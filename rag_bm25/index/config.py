@@ -7,7 +7,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, NoReturn
 
 from rag_bm25.analysis import Analyzer, AnalyzerConfig, TextAnalyzer
-from rag_bm25.definitions import UNSET, check_fields, options_of
+from rag_bm25.definitions import check_fields, given_fields, options_of
 from rag_bm25.documents.encoder import DocumentEncoder
 from rag_bm25.documents.lengths import LengthUnit  # noqa: TC001 - the definitions of options
 from rag_bm25.errors import InputError
@@ -32,7 +32,7 @@ OF_QUERIES = {name: f"query_{name}" if name in ("k1", "b") else name for name in
 
 def in_config(weighting: QueryWeighting) -> dict[str, Any]:
     """Return the values that are given as parameters of a config."""
-    return {OF_QUERIES[name]: value for name, value in vars(weighting).items() if value is not UNSET}
+    return {OF_QUERIES[name]: value for name, value in given_fields(weighting).items()}
 
 
 class _Fields(dict[str, FieldWeight]):

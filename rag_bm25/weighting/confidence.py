@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from rag_bm25.definitions import UNSET
+from rag_bm25.definitions import given_fields
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -69,8 +69,7 @@ class AnswerModel:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the model as plain JSON values."""
-        weighting = {name: value for name, value in vars(self.weighting).items() if value is not UNSET}
-        return {"intercept": self.intercept, **self.slopes._asdict(), "weighting": weighting}
+        return {"intercept": self.intercept, **self.slopes._asdict(), "weighting": given_fields(self.weighting)}
 
 
 def fit_answers(signals: ArrayLike, answers: ArrayLike, weighting: QueryWeighting) -> AnswerModel:
