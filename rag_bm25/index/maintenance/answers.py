@@ -121,8 +121,15 @@ class AnswerFitter:
         prepared = self.searcher.prepare(batch, self.scope, self.options)
         texts, judges = dict(zip(prepared.queries, batch, strict=True)), self.searcher.judges(prepared, {})
 
+        known: dict[tuple[WeightedQuery, str], bool] = {}  # candidates are looked at again, and a judge may be slow
+
+        def answers_it(query: WeightedQuery, match: Match) -> bool:
+            if (key := (query, match.row.pk)) not in known:
+                known[key] = self.is_answer(texts[query], to_hit(match))
+            return known[key]
+
         def others(query: WeightedQuery, candidates: Candidates) -> list[Match]:
-            return [match for match in candidates.matches if not self.is_answer(texts[query], to_hit(match))]
+            return [match for match in candidates.matches if not answers_it(query, match)]
 
         def are_enough(query: WeightedQuery, candidates: Candidates) -> bool:
             return len(others(query, candidates)) >= NUM_RANKED

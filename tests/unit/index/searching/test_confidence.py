@@ -239,3 +239,14 @@ def test_calibration_goes_below_many_answers() -> None:
         ["w1", *QUERIES], lambda query, hit: query == "w1" or hit.id in JUDGED[str(query)], dry_run=True
     ).first_hits
     assert np.flatnonzero(first.queries == 0).tolist() == [0]  # every hit answers
+
+
+def test_calibration_asks_once_whether_a_hit_answers() -> None:
+    index, asked = filled({f"d{at}": "w1 w2" for at in range(60)} | CHUNKS), []
+
+    def is_answer(query: Any, hit: Hit) -> bool:
+        asked.append((query, hit.id))
+        return query == "w1" or hit.id in JUDGED[query]
+
+    index.calibrate_answers(["w1", *QUERIES], is_answer, dry_run=True)
+    assert len(asked) == len(set(asked)) > 60
