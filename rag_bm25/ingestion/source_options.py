@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rag_bm25.checks import parameter_error
@@ -47,15 +47,15 @@ def flatten(options: ReadOptions | None) -> dict[str, Any]:
     if not isinstance(options, ReadOptions | None):
         raise parameter_error("options", "ReadOptions or None", options)
     own = {} if options is None else dict(vars(options))
-    fields = vars(own.pop("fields")) if own else {}
-    return own | {f"{name}{FIELD}": value for name, value in fields.items()}
+    of_rows = vars(own.pop("fields")) if own else {}
+    return own | {f"{name}{FIELD}": value for name, value in of_rows.items()}
 
 
 def unflatten(values: Mapping[str, Any]) -> ReadOptions:
     """Return the reading options among others; those that are missing have their defaults."""
-    own = {name: values[name] for name in ("encoding", "timeout", "id_prefix", "hidden", "read") if name in values}
-    fields = {name.removesuffix(FIELD): value for name, value in values.items() if name.endswith(FIELD)}
-    return ReadOptions(fields=RowFields(**fields), **own)
+    own = {option.name: values[option.name] for option in fields(ReadOptions) if option.name in values}
+    of_rows = {name.removesuffix(FIELD): value for name, value in values.items() if name.endswith(FIELD)}
+    return ReadOptions(fields=RowFields(**of_rows), **own)
 
 
 def merge(known: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
