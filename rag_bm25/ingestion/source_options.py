@@ -13,7 +13,7 @@ from rag_bm25.index.arguments import list_first
 from rag_bm25.ingestion.files import NO_PATTERNS
 from rag_bm25.ingestion.reading import FileOptions, ReadOptions
 from rag_bm25.ingestion.rows import RowFields
-from rag_bm25.ingestion.source_roots import read_source_roots, set_source_roots
+from rag_bm25.ingestion.source_roots import ATTEMPTS, read_source_roots, set_source_roots
 from rag_bm25.ingestion.splitting import splitter
 from rag_bm25.ingestion.unchanged import shape_of
 
@@ -39,7 +39,6 @@ DEFAULTS = {
     "hidden": False,
 }
 """The options that are remembered."""
-ATTEMPTS = 10
 
 
 def flatten(options: ReadOptions | None) -> dict[str, Any]:
@@ -109,7 +108,7 @@ class SourceOptions:
             return []
         paths = (found.whole or found).given
         notes: list[str] = []
-        for _ in range(ATTEMPTS):  # another process may store a root at the same time
+        for _ in range(ATTEMPTS):
             changed = self._find_changed(index, paths, given, namespace)
             if not changed:
                 return notes + self._passing_notes(paths, given)
