@@ -115,7 +115,7 @@ class Analyzer:
             likewise, each marked by :data:`rag_bm25.vectors.terms.BIGRAM_MARK`; and then those of question words, each
             marked by :data:`~rag_bm25.vectors.terms.QUESTION_MARK`, unless the query has no other words.
         """
-        query = self._query(settle_capitals(text))
+        query = self._query(self._normal_form(settle_capitals(text)))
         return [*query.tokens, *(QUESTION_MARK + term for term in query.question_terms)]
 
     def locate(self, text: str) -> list[Token]:
@@ -171,11 +171,11 @@ class Analyzer:
         list of str
             In text order, without repeats.
         """
-        text = settle_capitals(text)
-        query = self._query(text)
+        form = self._normal_form(settle_capitals(text))
+        query = self._query(form)
         searched = {word for word in self._words(query.searched) if not is_stop_word(word, query.kept.dropped)}
         terms = query.question_terms if counted is None else counted
-        left_out = (word for word in self._words(text) if word not in searched)
+        left_out = (word for word in self._words(form) if word not in searched)
         return list(dict.fromkeys(word.casefold() for word in left_out if self._stemming.term(word) not in terms))
 
     def chinese_words(self, text: str) -> list[list[str]]:
@@ -196,7 +196,7 @@ class Analyzer:
         >>> Analyzer().chinese_words("劳动合同 v2 的解除")
         [['劳动合同'], ['的', '解除']]
         """
-        return [self._exact.cut(run) for run in self._runs(text) if is_segmented(run)]
+        return [self._exact.cut(run) for run in self._runs(self._normal_form(text)) if is_segmented(run)]
 
     def compounds(self, query: str) -> list[tuple[str, ...]]:
         """Return the tokens of each name with a digit that is several words of a query: the whole, and its parts.
@@ -310,12 +310,12 @@ class Analyzer:
         return self._search if mode == "search" else self._exact
 
     def _runs(self, text: str) -> Iterator[str]:
-        """Return the runs of a text beside user words of mixed scripts."""
-        return chain.from_iterable(map(find_runs, self._pieces(self._normal_form(text))[::2]))
+        """Return the runs of a normalised text beside user words of mixed scripts."""
+        return chain.from_iterable(map(find_runs, self._pieces(text)[::2]))
 
     def _query(self, text: str) -> _Query:
-        """Analyse a query; less is dropped where it has no other words."""
-        topic = text = self._normal_form(text)
+        """Analyse a normalised query; less is dropped where it has no other words."""
+        topic = text
         if self.config.query_stop_structures:
             topic = skip_stop_structures(text, self._exact.cut)
         mode = self.config.query_segmentation
@@ -404,7 +404,7 @@ class Analyzer:
         return tokens
 
     def _words(self, text: str) -> Iterator[str]:
-        """Yield the words of a query before any is dropped."""
+        """Yield the words of a normalised query before any is dropped."""
         for run in self._runs(text):
             if is_segmented(run):
                 yield from self._cutters(self.config.query_segmentation).cut(run)

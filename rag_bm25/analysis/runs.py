@@ -20,6 +20,8 @@ _IDEOGRAPH, _END = 1, 2
 
 WIDE_COMMA = "\uff0c"
 """May separate thousands, but mostly clauses."""
+COMMAS = f",{WIDE_COMMA}"
+"""All that may separate thousands."""
 LETTER = rf"[^\W_{''.join(script.chars for script in SCRIPTS)}]"
 """Pattern of one letter or digit of all scripts that put spaces between words, and of some that do not."""
 
@@ -40,7 +42,7 @@ def _compound(word: str, commas: str) -> str:
 
 _WORD = rf"{LETTER}+(?:[{MARKS}]+{LETTER}*)*"
 _ASCII_RUNS = re.compile(_compound("[A-Za-z0-9]+", ","))
-_RUNS = re.compile("|".join([*(script.run for script in SCRIPTS), _compound(_WORD, f",{WIDE_COMMA}")]))
+_RUNS = re.compile("|".join([*(script.run for script in SCRIPTS), _compound(_WORD, COMMAS)]))
 _ASCII_RUNS_AND_SIGNS = re.compile(_ASCII_RUNS.pattern + r"|\S")
 _RUNS_AND_SIGNS = re.compile(_RUNS.pattern + r"|\S")
 _SYLLABLES = re.compile(f".[{MARKS}]*")
@@ -152,7 +154,7 @@ def points_in(ranges: str) -> list[int]:
 
 def has_commas(run: str) -> bool:
     """Return whether a result of `find_runs` is a number with thousands separators, or a list of numbers."""
-    return "," in run or WIDE_COMMA in run
+    return any(comma in run for comma in COMMAS)
 
 
 def is_sign(run: str) -> bool:

@@ -9,6 +9,7 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar
 
 from rag_bm25.analysis.runs import (
+    COMMAS,
     WIDE_COMMA,
     is_segmented,
     is_sign,
@@ -36,7 +37,7 @@ MEMO_SIZE = 200_000  # runs, in about 50 MB
 _POSSESSIVE = re.compile(r"'[sS](?![^\W_])")
 _LIST = re.compile(rf"\d{{3}}(?:,\d{{3}})+|\d+(?:{WIDE_COMMA}\d+)+(?:\.\d+)?")
 _MEMBER = re.compile(r"[\d.]+")
-_COMMAS = re.compile(f"[,{WIDE_COMMA}]")
+_COMMAS = re.compile(f"[{COMMAS}]")
 _DOTTED_NUMBER = re.compile(r"[vV]?(\d+(?:\.\d+)+)")
 _PART = re.compile(r"[^.\-_]+")
 _PART_OR_NUMBER = re.compile(  # Python3.11, v2.5 and 2.4GHz are no parts between dots
@@ -172,7 +173,7 @@ def _without_signs(run: str) -> tuple[str, Sequence[int]]:
     for possessive in reversed(list(_POSSESSIVE.finditer(letters))):
         letters = letters[: possessive.start()] + letters[possessive.end() :]
         del places[possessive.start() : possessive.end()]
-    return compound, [at for char, at in zip(letters, places, strict=True) if char not in f"',{WIDE_COMMA}"]
+    return compound, [at for char, at in zip(letters, places, strict=True) if char not in f"'{COMMAS}"]
 
 
 def _in_run(words: list[Token], places: Sequence[int]) -> list[Token]:
@@ -267,8 +268,9 @@ def _within(part: Token, start: int, end: int) -> Token:
 def _groups(pattern: re.Pattern[str], part: Token) -> list[Token]:
     """Return the groups of a part that a pattern matches."""
     match = pattern.fullmatch(part.text)
-    groups = range(1, pattern.groups + 1) if match else ()
-    return [_within(part, *match.span(group)) for group in groups if match and match[group]]
+    if match is None:
+        return []
+    return [_within(part, *match.span(group)) for group in range(1, pattern.groups + 1) if match[group]]
 
 
 def _humps(part: Token) -> list[Token]:

@@ -141,13 +141,14 @@ class OriginOptions:
     def open(self, place: opt.IndexAddress, sources: SourceOptions, name: str | None) -> ingestion.CollectionRows:
         """Open the collection."""
         uri, token = (place.uri, place.token) if self.from_uri is None else (self.from_uri, self.from_token)
+        reading = sources.reading()
         return ingestion.CollectionRows(
             uri,
             str(self.from_collection),
-            text_field=sources.text_field or "text",
+            text_field=reading.fields.text,
             vector_field=self.vector_field,
-            id_field=sources.id_field,
-            id_prefix=sources.id_prefix or "",
+            id_field=reading.fields.id,
+            id_prefix=reading.id_prefix,
             name=name,
             token=token,
             tls=opt.get_tls(uri),

@@ -55,7 +55,8 @@ class RowChecker:
 
     def _admit(self, chunks: Iterable[Placed]) -> Iterator[Placed]:
         for placed in self.owners.admit(chunks, self._reject):
-            self._without_text.update([placed.source] if not placed.chunk.text.strip() else [])
+            if not placed.chunk.text.strip():
+                self._without_text[placed.source] += 1
             yield placed
 
     def _reject(self, source: str, error: InputError) -> None:

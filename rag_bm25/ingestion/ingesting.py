@@ -19,7 +19,7 @@ from rag_bm25.ingestion.owners import Owners
 from rag_bm25.ingestion.pruning import MAX_DELETE, check_max_delete, choose_pruned, delete_command
 from rag_bm25.ingestion.source_names import SourceNames
 from rag_bm25.ingestion.source_options import SourceOptions, flatten
-from rag_bm25.ingestion.source_roots import read_source_roots, set_source_roots
+from rag_bm25.ingestion.source_roots import ATTEMPTS, read_source_roots, set_source_roots
 from rag_bm25.ingestion.unchanged import IngestedFiles
 
 if TYPE_CHECKING:
@@ -44,7 +44,6 @@ class EmbeddingModel(Protocol):
         ...
 
 
-NAMING_ATTEMPTS = 10
 MAX_SHOWN = 5  # reasons
 
 
@@ -308,7 +307,7 @@ def _name_sources(index: BM25Index, found: Found, namespace: str, *, is_empty: b
     def is_known(name: str, is_folder: bool) -> bool:
         return not is_empty and has_sources(index, namespace, name, is_folder=is_folder)
 
-    for _ in range(NAMING_ATTEMPTS):  # another process may store a root at the same time
+    for _ in range(ATTEMPTS):
         names = SourceNames(read_source_roots(index, namespace=namespace), is_known)
         _add_roots(names, found)
         named = [file for file in found.files if not file.keeps_source]
@@ -319,7 +318,7 @@ def _name_sources(index: BM25Index, found: Found, namespace: str, *, is_empty: b
         stored = {(root.name, root.path) for root in set_source_roots(index, new, namespace=namespace)}
         if all((root.name, root.path) in stored for root in new):
             return names
-    msg = f"the folders could not be named: other processes named folders {NAMING_ATTEMPTS} times meanwhile. Try again."
+    msg = f"the folders could not be named: other processes named folders {ATTEMPTS} times meanwhile. Try again."
     raise StoreError(msg)
 
 

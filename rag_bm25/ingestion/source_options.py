@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rag_bm25.checks import parameter_error
@@ -13,7 +13,7 @@ from rag_bm25.index.arguments import list_first
 from rag_bm25.ingestion.files import NO_PATTERNS
 from rag_bm25.ingestion.reading import FileOptions, ReadOptions
 from rag_bm25.ingestion.rows import RowFields
-from rag_bm25.ingestion.source_roots import read_source_roots, set_source_roots
+from rag_bm25.ingestion.source_roots import ATTEMPTS, read_source_roots, set_source_roots
 from rag_bm25.ingestion.splitting import splitter
 from rag_bm25.ingestion.unchanged import shape_of
 
@@ -39,7 +39,6 @@ DEFAULTS = {
     "hidden": False,
 }
 """The options that are remembered."""
-ATTEMPTS = 10
 
 
 def flatten(options: ReadOptions | None) -> dict[str, Any]:
@@ -47,15 +46,15 @@ def flatten(options: ReadOptions | None) -> dict[str, Any]:
     if not isinstance(options, ReadOptions | None):
         raise parameter_error("options", "ReadOptions or None", options)
     own = {} if options is None else dict(vars(options))
-    fields = vars(own.pop("fields")) if own else {}
-    return own | {f"{name}{FIELD}": value for name, value in fields.items()}
+    of_rows = vars(own.pop("fields")) if own else {}
+    return own | {f"{name}{FIELD}": value for name, value in of_rows.items()}
 
 
 def unflatten(values: Mapping[str, Any]) -> ReadOptions:
     """Return the reading options among others; those that are missing have their defaults."""
-    own = {name: values[name] for name in ("encoding", "timeout", "id_prefix", "hidden", "read") if name in values}
-    fields = {name.removesuffix(FIELD): value for name, value in values.items() if name.endswith(FIELD)}
-    return ReadOptions(fields=RowFields(**fields), **own)
+    own = {option.name: values[option.name] for option in fields(ReadOptions) if option.name in values}
+    of_rows = {name.removesuffix(FIELD): value for name, value in values.items() if name.endswith(FIELD)}
+    return ReadOptions(fields=RowFields(**of_rows), **own)
 
 
 def merge(known: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
@@ -109,7 +108,7 @@ class SourceOptions:
             return []
         paths = (found.whole or found).given
         notes: list[str] = []
-        for _ in range(ATTEMPTS):  # another process may store a root at the same time
+        for _ in range(ATTEMPTS):
             changed = self._find_changed(index, paths, given, namespace)
             if not changed:
                 return notes + self._passing_notes(paths, given)

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 # ruff: noqa: SLF001 - the rows are in the log of the index, and are written in turn with its own
 
+ATTEMPTS = 10  # to store roots: another process may store one at the same time
+
 
 def read_source_roots(index: BM25Index | FormerIndex, *, namespace: str = "") -> list[SourceRoot]:
     """Return the folders and files that sources are named by.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -35,17 +36,25 @@ from rag_bm25.weighting.formulas import WEIGHTINGS
 from rag_bm25.weighting.ratio import largest_ratio
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from rag_bm25 import Hit
     from rag_bm25.weighting.document import DocumentWeighting
 
 
-@pytest.fixture
-def asks_for_few(monkeypatch: pytest.MonkeyPatch) -> None:
+@contextmanager
+def asking_for_few() -> Iterator[None]:
     """Ask for no more than the limit at first, so that the bound alone decides whether that was enough."""
-    monkeypatch.setattr(rescoring, "SPARE", 0)
-    monkeypatch.setattr(rescoring, "OVERFETCH", 0)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rescoring, "SPARE", 0)
+        patch.setattr(rescoring, "OVERFETCH", 0)
+        yield
+
+
+@pytest.fixture
+def asks_for_few() -> Iterator[None]:
+    with asking_for_few():
+        yield
 
 
 def pairs(hits: Sequence[Hit]) -> list[tuple[str, float]]:
@@ -96,9 +105,7 @@ def test_whatever_the_parameters_hits_and_explanations_are_those_of_loops(
     expected, rows = other.search(query, 100), list(index._store.collections.chunks.values())  # type: ignore[attr-defined]
     anew = [other._store.collections.chunks[row.pk].vector for row in rows]  # type: ignore[attr-defined]
     assert index._searcher.vectors_of(rows, wanted) == anew
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rescoring, "SPARE", 0)
-        patch.setattr(rescoring, "OVERFETCH", 0)
+    with asking_for_few():
         assert pairs(index.search(query, k, weighting=asked)) == pairs(expected[:k])
     assert pairs(index.search(query, 100, weighting=asked)) == pairs(expected)
     fields = {name: Field(of.chunk_size, of.weight, of.b) for name, of in wanted.fields.items()}
