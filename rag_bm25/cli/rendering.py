@@ -174,14 +174,15 @@ HEADINGS = ("nDCG@10", "Recall@100", "MRR@10")
 
 def render_evaluation(name: str, result: EvaluationResult, config: IndexConfig) -> Text:
     """Return the measures, and the settings that they were measured with."""
-    weighting = config.document_weighting()
+    weighting = config.query_weighting().of_documents(config.document_weighting(), config.chunk_size)
     delta = {} if weighting.delta is None else {"delta": weighting.delta}
-    parameters = {"k1": config.k1, "b": config.b, **delta}
+    parameters = {"k1": weighting.k1, "b": weighting.b, **delta}
     shown = ", ".join(f"{name} {value:g}" for name, value in parameters.items())
+    length = ", length mean" if config.length == "mean" else ""
     size = f"chunk size {config.chunk_size:.1f} {unit_name(config.length_unit)}"
     of_fields = "+".join(":".join(map(str, (name, *astuple(one)))) for name, one in weighting.fields.items())
     fields = f", fields {of_fields}" if of_fields else ""
-    used = f"{config.weighting}, idf {config.idf}, {shown}, {size}{fields}"
+    used = f"{config.weighting}, idf {config.idf}, {shown}{length}, {size}{fields}"
     speed = "" if result.chunks_per_second is None else f", {result.chunks_per_second:,.0f}/s"
     rows = {
         **{heading: f"{value:.4f}" for heading, value in _with_headings(result).items()},
