@@ -220,8 +220,11 @@ def render_changes(changes: Changes) -> list[RenderableType]:
         table.add_row(name, *means, _format_p_value(one.test), f"{one.test.better:,}", f"{one.test.worse:,}")
     counts = f"{len(changes.worse):,} worse, {len(changes.better):,} better, {len(changes.reordered):,} only reordered"
     summary = f"{count(changes.num_queries, 'query', 'queries')}: {counts}"
-    worse = [_render_worse(change) for change in changes.worse[:MAX_QUERIES]]
-    return [table, "", Text(summary), *worse, *map(_render_measures, changes.better[:MAX_QUERIES])]
+    worse = map(_render_worse, changes.worse[:MAX_QUERIES])
+    better = map(_render_measures, changes.better[:MAX_QUERIES])
+    is_cut = max(len(changes.worse), len(changes.better)) > MAX_QUERIES
+    note = f"of the worse and of the better queries, {MAX_QUERIES} each are shown at most; --json has all"
+    return [table, "", Text(summary), *worse, *better, *([Text(note)] if is_cut else ())]
 
 
 def _render_measures(change: QueryChange) -> Text:
