@@ -1,6 +1,7 @@
 """The commands together; each of their errors is one line and an exit code."""
 
 import sys
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
@@ -29,6 +30,8 @@ from rag_bm25.ingestion.files import os_error_message
 from rag_bm25.store.tls import TLS
 
 WRITING = ("ingest", "delete", "repair", "copy", "reindex", "load")
+SEVERAL = ("collection", "namespace")
+"""Options that may be repeated, in some commands: of the others, Typer would take the last."""
 
 
 class ReportingCommand(TyperCommand):
@@ -37,11 +40,19 @@ class ReportingCommand(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the words of the command; a flag that other tools have for -k is answered with it."""
         try:
+            self._require_once(ctx, [*args])
             return super().parse_args(ctx, args)
         except Exception as error:
             if getattr(error, "option_name", "").strip("-").replace("-", "_") in NAMES_OF_K:
                 error.possibilities = ["-k"]  # type: ignore[attr-defined]  # of click, which Typer may have inside
             raise
+
+    def _require_once(self, ctx: Any, args: list[str]) -> None:
+        *_, given = self.make_parser(ctx).parse_args(args)
+        for option, times in Counter(given).items():
+            if times > 1 and option.name in SEVERAL and not option.multiple:
+                msg = "must be given once: this command takes one"
+                raise typer.BadParameter(msg, ctx=ctx, param_hint=f"--{option.name}")
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command; an error becomes a line and an exit code."""

@@ -151,7 +151,7 @@ def ingest(
     of_files = {"--watch": watch, "--root": root, "--stdin-name": stdin_name != STDIN_NAME}
     origin.check(paths, sources, {**of_files, "--split-size": split_size, "--chunk-overlap": chunk_overlap is not None})
     share = _parse_percent(max_delete)
-    given, own_namespace = {**settings.given(), **words.given()}, opt.one_namespace(namespace)
+    given, own_namespace = {**settings.given(), **words.given()}, namespace or ""
     sources.reading()  # refuses wrong options
     model = None if origin.vector_field else load_model(embedding)
     lengths: dict[str, Any] = {"chunk_overlap": chunk_overlap, "split_size": split_size}

@@ -161,9 +161,8 @@ def show(
     Its terms are those that count most. The weight of a term is what it adds to the chunk's score if a query has it
     once: the stored weight times the IDF.
     """
-    own_namespace = opt.one_namespace(namespace)
     with place.open_existing(read_only=True) as index:
-        found = describe_chunk(index, id, own_namespace, k)
+        found = describe_chunk(index, id, namespace or "", k)
     console = open_console()
     if as_json:
         chunk = found["chunk"].to_dict()

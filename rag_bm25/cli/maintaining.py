@@ -163,7 +163,7 @@ def delete(
     The chunks of a source, or that a filter finds, are counted first, and deleted if you agree; without a terminal,
     --yes is needed. Ids and sources that are not found are named; the exit code is 1 if none of them is.
     """
-    conditions, own = _parse_conditions(ids, source, filter), opt.one_namespace(namespace)
+    conditions, own = _parse_conditions(ids, source, filter), namespace or ""
     if conditions is not None and not (yes or dry_run or is_terminal()):
         msg = "there is no terminal to confirm it: add --yes, or --dry-run to list the chunks"
         raise typer.BadParameter(msg, param_hint="--source" if source else "--filter")

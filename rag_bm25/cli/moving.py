@@ -115,7 +115,7 @@ def reindex_(
     """
     given, options = {**settings.given(), **words.given()}, parse_storage(storage)
     if drop_old:
-        if given or to_collection or to_uri:
+        if given or options or to_collection or to_uri:
             raise typer.BadParameter("makes no index, so that it takes no settings", param_hint="--drop-old")
         _drop_old(place, as_json)
         return
@@ -151,12 +151,16 @@ def _reindex_in_place(
 ) -> None:
     """Replace an index by its next generation."""
     with place.open_existing(analyzer=None, storage=storage) as index:
+        before = index.stats().name  # which names the generation
         config = with_settings(opt.with_analyzer(index.config, place.text_analyzer), given)
         require_analyzer(config.analyzer)
         with progress_bars(progress) as update:
             report = reindex(index, config, progress=update)
         name = index.stats().name
-    line = f"{name} is in force: {count(report.num_chunks, 'chunk')}; --drop-old drops the former generations"
+    if name == before:
+        line = f"{name} has these settings already: nothing has changed"
+    else:
+        line = f"{name} is in force: {count(report.num_chunks, 'chunk')}; --drop-old drops the former generations"
     print_result(as_json, asdict(report), line)
 
 

@@ -104,7 +104,7 @@ SplitSize: TypeAlias = Annotated[int | None, option("Maximum length of a chunk; 
 ChunkOverlap: TypeAlias = Annotated[
     int | None, option("Overlap of neighbouring chunks; by default a tenth of the maximum length, at most 50.", min=0)
 ]
-Namespace: TypeAlias = Annotated[list[str] | None, option("Tenant or sub-corpus.", metavar="NAME")]
+Namespace: TypeAlias = Annotated[str | None, option("Tenant or sub-corpus.", metavar="NAME")]
 Namespaces: TypeAlias = Annotated[
     list[str] | None, option("Tenant or sub-corpus; may be repeated.", "--namespace", metavar="NAME")
 ]
@@ -244,13 +244,6 @@ class SearchedIndexes:
 def get_tls(uri: str | Path) -> TLS | None:
     """Return the certificates if they can be used: they are for ``https://`` addresses."""
     return certificates.get() if str(uri).lower().startswith("https://") else None
-
-
-def one_namespace(names: list[str] | None) -> str:
-    """Return the namespace of a command that takes one; of several, Typer would take the last."""
-    if names and len(names) > 1:
-        raise typer.BadParameter("must be given once: this command takes one", param_hint="--namespace")
-    return names[0] if names else ""
 
 
 def parse_filter_option(text: str | None) -> dict[str, Any] | str | None:

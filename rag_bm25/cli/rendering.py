@@ -174,14 +174,15 @@ HEADINGS = ("nDCG@10", "Recall@100", "MRR@10")
 
 def render_evaluation(name: str, result: EvaluationResult, config: IndexConfig) -> Text:
     """Return the measures, and the settings that they were measured with."""
-    weighting = config.document_weighting()
+    weighting = config.query_weighting().of_documents(config.document_weighting(), config.chunk_size)
     delta = {} if weighting.delta is None else {"delta": weighting.delta}
-    parameters = {"k1": config.k1, "b": config.b, **delta}
+    parameters = {"k1": weighting.k1, "b": weighting.b, **delta}
     shown = ", ".join(f"{name} {value:g}" for name, value in parameters.items())
+    length = ", length mean" if config.length == "mean" else ""
     size = f"chunk size {config.chunk_size:.1f} {unit_name(config.length_unit)}"
     of_fields = "+".join(":".join(map(str, (name, *astuple(one)))) for name, one in weighting.fields.items())
     fields = f", fields {of_fields}" if of_fields else ""
-    used = f"{config.weighting}, idf {config.idf}, {shown}, {size}{fields}"
+    used = f"{config.weighting}, idf {config.idf}, {shown}{length}, {size}{fields}"
     speed = "" if result.chunks_per_second is None else f", {result.chunks_per_second:,.0f}/s"
     rows = {
         **{heading: f"{value:.4f}" for heading, value in _with_headings(result).items()},
@@ -219,8 +220,11 @@ def render_changes(changes: Changes) -> list[RenderableType]:
         table.add_row(name, *means, _format_p_value(one.test), f"{one.test.better:,}", f"{one.test.worse:,}")
     counts = f"{len(changes.worse):,} worse, {len(changes.better):,} better, {len(changes.reordered):,} only reordered"
     summary = f"{count(changes.num_queries, 'query', 'queries')}: {counts}"
-    worse = [_render_worse(change) for change in changes.worse[:MAX_QUERIES]]
-    return [table, "", Text(summary), *worse, *map(_render_measures, changes.better[:MAX_QUERIES])]
+    worse = map(_render_worse, changes.worse[:MAX_QUERIES])
+    better = map(_render_measures, changes.better[:MAX_QUERIES])
+    is_cut = max(len(changes.worse), len(changes.better)) > MAX_QUERIES
+    note = f"of the worse and of the better queries, {MAX_QUERIES} each are shown at most; --json has all"
+    return [table, "", Text(summary), *worse, *better, *([Text(note)] if is_cut else ())]
 
 
 def _render_measures(change: QueryChange) -> Text:

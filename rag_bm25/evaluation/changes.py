@@ -145,11 +145,13 @@ def _effects(
             yield -old * first, f"{term} is not in the chunk any more: it gave {old * first:.2f}"
         yield old * (other_before - other), f"{term} has the weight {other_before:.2f} -> {other:.2f} in {above}"
         if term in before.weights and term in after.weights:
-            moved = f"{_df(term, before)} -> {_df(term, after)}, query weight {old:.2f} -> {new:.2f}"
-            yield (new - old) * (second - other), f"{term} has df {moved}"
+            yield (new - old) * (second - other), f"{term} has {_moved(term, before, after)}"
         if above_was is None or term not in before.weights:
             yield new * (second - other), f"{term} gives {new * other:.2f} to {above}, {new * second:.2f} to this one"
 
 
-def _df(term: str, query: RecordedQuery) -> str:
-    return f"{query.df[term]:,} of {query.num_chunks:,}"
+def _moved(term: str, before: RecordedQuery, after: RecordedQuery) -> str:
+    """Return the query weight of a term, and its df where that is the cause."""
+    was, now = (f"{query.df[term]:,} of {query.num_chunks:,}" for query in (before, after))
+    weights = f"query weight {before.weights[term]:.2f} -> {after.weights[term]:.2f}"
+    return f"the {weights}" if was == now else f"df {was} -> {now}, {weights}"

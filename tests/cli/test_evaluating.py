@@ -62,6 +62,8 @@ def test_evaluate_for_people(beir: Path) -> None:
     assert lines[0] == f"{used}, fields title:60:1.0:0.75+headings:60:1.0:0.75"
     assert run("evaluate", beir, "--field", "none").stdout.splitlines()[0] == used
     assert lines[1].split() == ["nDCG@10", "0.5000"]
+    for_chunks = run("evaluate", beir, "--weighting", "k1=0.9,length=mean", "--field", "none").stdout.splitlines()[0]
+    assert for_chunks == used.replace("k1 1.5, b 0.75", "k1 0.9, b 0.75, length mean")
 
 
 def test_evaluate_leaves_nothing_on_the_named_server(beir: Path, databases: Databases) -> None:

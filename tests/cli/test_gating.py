@@ -73,6 +73,18 @@ def test_a_worse_run_fails_and_says_what_fell_and_why(worse: Path, saved: Path) 
     assert lines[-1] == "other settings: k1: stored 1.5, given 0.9"
 
 
+@pytest.mark.parametrize(("number", "is_cut"), [(10, False), (11, True)])
+def test_a_long_list_is_said_to_be_cut(tmp_path: Path, number: int, is_cut: bool) -> None:
+    words = {f"{at}": f"word{at}" for at in range(number)}
+    first = write_set(tmp_path / "first", words, words)
+    second = write_set(tmp_path / "second", words | {f"x{at}": f"{words[at]} {words[at]}" for at in words}, words)
+    run("evaluate", first, "--save", tmp_path / "base.json")
+    lines = run("evaluate", second, "--baseline", tmp_path / "base.json").stdout.splitlines()
+    assert f"{number} queries: {number} worse, 0 better, 0 only reordered" in lines
+    assert sum(" ndcg@10 " in line for line in lines) == 10
+    assert ("of the worse and of the better queries, 10 each are shown at most; --json has all" in lines) == is_cut
+
+
 def test_json_has_the_same_and_nothing_else_is_printed_there(worse: Path, saved: Path) -> None:
     result = run("evaluate", worse, "--baseline", saved, "--min", "recall@100=0.9", "--min", "MRR@10=.75", "--json")
     assert result.exit_code == 1

@@ -125,16 +125,18 @@ def test_reindex_makes_an_index_with_other_parameters(milvus: Databases) -> None
 
 def test_reindex_replaces_an_index_under_its_name(milvus: Databases) -> None:
     command = ("reindex", "--chunk-size", "400", "--set", "stem=false")
-    in_force = "memory is in force: 3 chunks; --drop-old drops the former generations\n"
-    assert run(*command, "--progress").stdout == in_force
+    assert run(*command, "--progress").stdout == (
+        "memory, generation 2 is in force: 3 chunks; --drop-old drops the former generations\n"
+    )
     assert run("search", "rows").stdout
     with BM25Index.from_store(milvus.store("rag.db", "docs")) as index:
         assert (index.config.chunk_size, index.config.analyzer) == (400, AnalyzerConfig(stem=False))
-    assert run(*command).stdout == in_force  # nothing is left to do
+    assert run(*command).stdout == "memory, generation 2 has these settings already: nothing has changed\n"
     assert run("list").stdout.splitlines()[1].split() == ["docs", "(generation", "2,", "1", "kept)", "3", "default"]
     assert run("reindex", "--drop-old").stdout == "dropped the former generations of memory: 3 rows\n"
     assert run_json("reindex", "--drop-old") == {"rows": 0}
-    assert run("reindex", "--drop-old", "--k1", "0.9").exit_code == 2
+    for settings in (("--k1", "0.9"), ("--storage", "shards=4")):
+        assert run("reindex", "--drop-old", *settings).exit_code == 2
     assert run_json("list") == [
         {"name": "docs", "chunks": 3, "namespaces": [""], "generations": {"1": 0, "2": 3}},
     ]

@@ -253,8 +253,14 @@ def test_namespaces_are_searched_together(index: BM25Index) -> None:
     assert len(run_json("list", "chunks", *both)) == len(run_json("list", "sources", *both)) == 2
 
 
-@pytest.mark.parametrize("command", [("ingest", "x.txt"), ("delete", "a"), ("show", "a")])
-def test_commands_of_one_namespace_refuse_several(databases: Databases, command: tuple[str, ...]) -> None:
-    result = run(*command, "--namespace", "n", "--namespace", "m")
+@pytest.mark.parametrize(
+    ("command", "option"),
+    [
+        *((command, "--namespace") for command in (("ingest", "x.txt"), ("delete", "a"), ("show", "a"))),
+        *((command, "--collection") for command in (("ingest", "x.txt"), ("reindex",), ("drop", "--yes"))),
+    ],
+)
+def test_commands_of_one_refuse_several(databases: Databases, command: tuple[str, ...], option: str) -> None:
+    result = run(*command, option, "n", f"{option}=m")
     assert (result.exit_code, databases.opened) == (2, [])
-    assert "--namespace: must be given once" in result.stderr
+    assert f"{option}: must be given once" in result.stderr

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rag_bm25.store import memory
 from rag_bm25.store.memory import Collections
+from rag_bm25.store.milvus.schema import generation_suffix
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -40,7 +41,7 @@ class MemoryStore(memory.MemoryStore):
 
     @property
     def name(self) -> str:
-        return "memory"
+        return f"memory{generation_suffix(self.generation)}"
 
     @property
     def exclusive(self) -> bool:

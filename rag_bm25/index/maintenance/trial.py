@@ -5,8 +5,6 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from rag_bm25.store.overlay import overlay
-
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -41,6 +39,8 @@ def dry_run(index: BM25Index) -> Iterator[BM25Index]:
     ...         print(len(trial.search("vector")), len(index.search("vector")))
     1 0
     """
+    from rag_bm25.store.overlay import overlay
+
     index.refresh()  # it may have been reindexed
     store = overlay(index._store, index.config.dense_field())  # noqa: SLF001
     with type(index).from_store(store, config=index.config) as trial:

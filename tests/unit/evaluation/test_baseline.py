@@ -97,6 +97,16 @@ def test_a_df_that_moved_is_named_with_both_numbers() -> None:
     assert found.reasons[0].startswith("'fig' has df 1 of 22 -> 9 of 30, query weight ")
 
 
+def test_a_weight_that_moved_without_its_df_is_named_alone() -> None:
+    """As with another idf or k3."""
+    d, e = RecordedHit(1, 1.0, 1, "d", {"fig": 0.2}), RecordedHit(2, 1.0, 0, "e", {"fig": 0.5})
+    before = RecordedQuery("fig", {"m": 1.0}, 3, {"fig": 1}, {"fig": 1.0}, {"d": d, "e": e})
+    swapped = {"e": replace(e, rank=1), "d": replace(d, rank=2)}
+    after = replace(before, measures={"m": 0.5}, weights={"fig": 2.0}, hits=swapped)
+    [found] = compare(*(Baseline("", {}, {"q": query}) for query in (before, after))).worse[0].falls
+    assert found.reasons == ["fig has the query weight 1.00 -> 2.00"]
+
+
 def test_a_chunk_above_that_has_changed_is_named() -> None:
     found = fall({"e": "apple fig"}, {"d": "apple fig pear", "e": "apple pear pear", "f": "kiwi"})
     assert (found.displaced_by, found.reasons[0]) == ("e", "'fig' has the weight 0.00 -> 0.52 in e")
