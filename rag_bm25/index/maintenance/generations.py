@@ -65,6 +65,7 @@ def make_next_generation(
 ) -> int:
     """Encode all chunks with another config, and put the result into force; return how many were deleted meanwhile."""
     index._require_writable()
+    index.refresh()  # another process may have reindexed it
     now, stored = index._current(), config_to_dict(config, contract_of(config.build_analyzer()))
     log = StatisticsLog(now.store)
     with _alone_in_process(now.store), log.claim(CLAIM) as claim:

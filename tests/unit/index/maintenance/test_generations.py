@@ -290,6 +290,17 @@ def test_one_reindexes_at_a_time(store: MemoryStore, config: IndexConfig, other:
     assert_sound(fresh(store))
 
 
+def test_an_index_that_is_behind_reindexes_the_generation_in_force(
+    store: MemoryStore, config: IndexConfig, other: IndexConfig
+) -> None:
+    index, behind = filled(store, config), BM25Index.from_store(store.reopen(), config=config)
+    reindex(index, other)
+    index.add(["w3 newest"], ids=["new"])
+    assert reindex(behind, replace(other, k1=0.5)).num_chunks == 42
+    assert_sound(fresh(store), {**TEXTS, "new": "w3 newest"})
+    assert fresh(store).config.k1 == 0.5
+
+
 def test_who_may_not_write_may_not_reindex(store: MemoryStore, config: IndexConfig, other: IndexConfig) -> None:
     filled(store, config)
     with pytest.raises(ReadOnlyError):
