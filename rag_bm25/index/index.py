@@ -152,7 +152,7 @@ class BM25Index:
         self.repaired: RepairReport | None = None
         self._options = options
         self._generation = generation
-        self._former: list[Generation] = []  # in which calls may not have ended
+        self._former: list[Store] = []  # of earlier generations, in which calls may not have ended
         self._going_on = threading.RLock()
         self._is_open = True
         self._write_thread = WriteThread(generation.store.name)
@@ -286,7 +286,7 @@ class BM25Index:
                     after = self._open_after(now)
                     after.pipeline.go_on = now.pipeline.go_on
                     self._generation = after
-                    self._former.append(now)
+                    self._former.append(now.store)  # alone: statistics and processes end with the last call
                     now.live.close()
         return now
 
@@ -321,8 +321,8 @@ class BM25Index:
         if self._is_open:
             self._write_thread.close()
         self._is_open = False
-        for generation in (*self._former, self._generation):
-            generation.close()
+        for opened in (*self._former, self._generation):
+            opened.close()
 
     def __enter__(self) -> BM25Index:
         return self

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from contextlib import suppress
 from dataclasses import replace
 from itertools import count
@@ -299,6 +301,20 @@ def test_an_index_that_is_behind_reindexes_the_generation_in_force(
     assert reindex(behind, replace(other, k1=0.5)).num_chunks == 42
     assert_sound(fresh(store), {**TEXTS, "new": "w3 newest"})
     assert fresh(store).config.k1 == 0.5
+
+
+def test_statistics_of_a_former_generation_are_freed(
+    store: MemoryStore, config: IndexConfig, other: IndexConfig
+) -> None:
+    index = filled(store, config)
+    begun, former = index.chunks(), weakref.ref(index._generation.live)
+    next(begun)
+    reindex(index, other)
+    gc.collect()
+    assert former() is None
+    assert len(list(begun)) == len(TEXTS) - 1
+    index.close()
+    assert store.closed
 
 
 def test_who_may_not_write_may_not_reindex(store: MemoryStore, config: IndexConfig, other: IndexConfig) -> None:
