@@ -332,9 +332,10 @@ class BM25Index:
 
     def __repr__(self) -> str:
         """Return name, number of chunks as far as it is known here, and whether it is open; Milvus is not asked."""
-        num_chunks = self._generation.live.view.statistics.num_chunks
+        known = self._generation
+        num_chunks = known.live.view.statistics.num_chunks
         state = "open" if self._is_open else "closed"
-        return f"<{type(self).__name__} {self._store.name}: {num_chunks:,} chunks, {state}>"
+        return f"<{type(self).__name__} {known.store.name}: {num_chunks:,} chunks, {state}>"
 
     def __reduce__(self) -> NoReturn:
         """Refuse to be pickled or copied: a connection cannot be."""

@@ -317,6 +317,14 @@ def test_statistics_of_a_former_generation_are_freed(
     assert store.closed
 
 
+def test_what_an_index_is_called_asks_no_engine(store: MemoryStore, config: IndexConfig, other: IndexConfig) -> None:
+    index, behind = filled(store, config), BM25Index.from_store(reopened := store.reopen(), config=config)
+    reindex(index, other)
+    reopened.calls.clear()
+    assert repr(behind) == "<BM25Index memory: 41 chunks, open>"
+    assert reopened.calls == []
+
+
 def test_who_may_not_write_may_not_reindex(store: MemoryStore, config: IndexConfig, other: IndexConfig) -> None:
     filled(store, config)
     with pytest.raises(ReadOnlyError):
