@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from sys import intern
@@ -28,8 +28,7 @@ from rag_bm25.statistics.log.changes import changed_since, list_batches
 from rag_bm25.statistics.log.generation import (
     SUPERSEDED_KEY,
     close_to_writers,
-    generation_in_force,
-    is_superseded,
+    generations_from,
     open_to_writers,
     supersede,
 )
@@ -108,30 +107,22 @@ def drop_former_generations(store: Store) -> int:
         Number of rows that were dropped.
     """
     dropped = 0
-    for former in _former_generations(store):
-        dropped += _count(former)
-        former.drop_chunks()
-        former.delete_log([key for key in former.log_keys() if key != SUPERSEDED_KEY])  # which leads to the next one
+    with generations_from(store) as generations:
+        for former in generations[:-1]:
+            dropped += _count(former)
+            former.drop_chunks()
+            former.delete_log([key for key in former.log_keys() if key != SUPERSEDED_KEY])  # which leads to the next
     return dropped
 
 
 def count_by_generation(store: Store) -> dict[int, int]:
     """Return the number of rows of each generation, up to the one in force."""
-    counts = {former.generation: _count(former) for former in _former_generations(store)}
-    with generation_in_force(store) as newest:
-        return {**counts, newest.generation: _count(newest)}
+    with generations_from(store) as generations:
+        return {one.generation: _count(one) for one in generations}
 
 
 def _count(store: Store) -> int:
     return store.count_unloaded() if store.has_chunks() else 0
-
-
-def _former_generations(store: Store) -> Iterator[Store]:
-    """Yield the store of each generation before the one in force, while it is open."""
-    with ExitStack() as opened:
-        while is_superseded(store):
-            yield store
-            store = opened.enter_context(closing(store.successor()))
 
 
 @contextmanager
