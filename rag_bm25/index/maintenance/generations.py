@@ -55,7 +55,7 @@ PAGE = 1_000  # chunks between two signs of life
 FEW_CHANGES = 1_000  # chunks that the writers wait for
 MAX_ROUNDS = 20
 
-_at_work: set[int] = set()  # ids of the write locks of embedded engines on which a thread makes a generation
+_at_work: set[tuple[int, str]] = set()  # indexes of which a thread makes a generation: write lock and name
 _entering = threading.Lock()
 
 
@@ -128,7 +128,7 @@ def _count(store: Store) -> int:
 @contextmanager
 def _alone_in_process(store: Store) -> Iterator[None]:
     """Keep other threads from the same index; on a server, a claim in its log keeps them from it."""
-    key = id(store.write_lock)
+    key = id(store.write_lock), store.name
     with _entering:
         if key in _at_work:
             raise StoreError(f"{store.name} is being reindexed by another thread")

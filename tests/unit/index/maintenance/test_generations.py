@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from support.clocks import Clocks
 
+    from rag_bm25.events import Progress
     from rag_bm25.store.rows import LogRow
 
 TEXTS = {f"{number}": f"w{number % 7} w{number % 5} w{number}" for number in range(40)}
@@ -290,6 +291,23 @@ def test_one_reindexes_at_a_time(store: MemoryStore, config: IndexConfig, other:
     reindex(index, other)
     assert refused
     assert_sound(fresh(store))
+
+
+def test_two_indexes_of_one_database_are_reindexed_at_a_time(config: IndexConfig, other: IndexConfig) -> None:
+    stores = [memory.MemoryStore(name) for name in ("left", "right")]
+    stores[1].collections.write_lock = stores[0].collections.write_lock
+    left, right = (BM25Index.from_store(store, config=config) for store in stores)
+    for index in (left, right):
+        index.add(list(TEXTS.values()), ids=list(TEXTS))
+
+    def meanwhile(_: Progress) -> None:
+        if right.config != other:
+            reindex(right, other)
+
+    reindex(left, other, progress=meanwhile)
+    assert [index.config.chunk_size for index in (left, right)] == [9, 9]
+    for index in (left, right):
+        assert_sound(index)
 
 
 def test_an_index_that_is_behind_reindexes_the_generation_in_force(
