@@ -321,8 +321,9 @@ class BM25Index:
         if self._is_open:
             self._write_thread.close()
         self._is_open = False
-        for opened in (*self._former, self._generation):
-            opened.close()
+        for store in self._former:
+            store.close()
+        self._generation.close()
 
     def __enter__(self) -> BM25Index:
         return self
