@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from rag_bm25.analysis.contract import contract_of
 from rag_bm25.documents.checks import check_given_chunk
+from rag_bm25.documents.chunks import pk_digest
 from rag_bm25.errors import ConfigMismatchError, FormatError, StoreError
 from rag_bm25.events import report_progress
 from rag_bm25.index.index import BM25Index
@@ -179,10 +180,11 @@ class _Copying:
     progress: Callable[[Progress], None] | None
     removed: int = 0
     _carried: dict[bytes, str] = field(init=False)  # the batch of each chunk; "" where it is not known
+    _foreign: dict[bytes, str] = field(default_factory=dict)  # keys of rows that other tools have inserted
     _listed: Listing | None = None  # what the log had at the beginning of the last call
 
     def __post_init__(self) -> None:
-        self._carried = dict.fromkeys(_newest_batches(self.target._store), "")
+        self._carried = dict.fromkeys(_newest_batches(self.target._store, {}), "")
 
     def catch_up(self) -> int:
         """Carry over what has changed since the last call; return how many chunks that were."""
@@ -196,15 +198,16 @@ class _Copying:
 
     def _find_changed(self) -> list[bytes]:
         """Compare the keys and batches of all chunks."""
-        present = _newest_batches(self.source)
+        present = _newest_batches(self.source, self._foreign)
         changed = [digest for digest, batch in present.items() if self._carried.get(digest) != batch]
         return [*changed, *(self._carried.keys() - present)]
 
     def _carry(self, digests: Sequence[bytes]) -> None:
         """Encode chunks as they are stored now, and delete those that are not."""
         self.keep_claim()
-        rows = self.source.get_chunks(_pks(digests), dense=True)
-        newest = {bytes.fromhex(row.pk[:-1]): row for row in sorted(rows, key=lambda row: row.batch)}
+        foreign = [self._foreign[digest] for digest in digests if digest in self._foreign]
+        rows = self.source.get_chunks([*_pks(digests), *foreign], dense=True)
+        newest = {_digest(row): row for row in sorted(rows, key=lambda row: row.batch)}
         for namespace, some in _by_namespace(newest.values()).items():
             chunks = map(self._to_chunk, some)
             self.target._pipeline.write_stream(chunks, None, WriteOptions(namespace, assume_new=False, workers=0), None)
@@ -222,13 +225,19 @@ class _Copying:
             self._carried.pop(digest, None)
 
 
-def _newest_batches(store: Store) -> dict[bytes, str]:
-    """Return the batch of the newest row of each chunk, by the digest in its key."""
+def _newest_batches(store: Store, foreign: dict[bytes, str]) -> dict[bytes, str]:
+    """Return the batch of the newest row of each chunk, by its digest; note the keys of rows of other tools."""
     newest: dict[bytes, str] = {}
     for row in chain.from_iterable(store.scan_chunks()):
-        digest = bytes.fromhex(row.pk[:-1])
+        digest = _digest(row)
         newest[digest] = intern(max(newest.get(digest, ""), row.batch))
+        if row.pk[:-1] != digest.hex():
+            foreign[digest] = row.pk
     return newest
+
+
+def _digest(row: ChunkRow) -> bytes:
+    return bytes.fromhex(pk_digest(row.namespace, row.id))
 
 
 def _pks(digests: Sequence[bytes]) -> list[str]:

@@ -21,6 +21,7 @@ from rag_bm25.index.maintenance import generations
 from rag_bm25.ingestion import reindex
 from rag_bm25.ingestion.source_roots import SourceRoot, read_source_roots, set_source_roots
 from rag_bm25.store import memory
+from rag_bm25.store.rows import ChunkRow
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -308,6 +309,23 @@ def test_two_indexes_of_one_database_are_reindexed_at_a_time(config: IndexConfig
     assert [index.config.chunk_size for index in (left, right)] == [9, 9]
     for index in (left, right):
         assert_sound(index)
+
+
+def test_rows_of_other_tools_come_along(
+    store: MemoryStore, config: IndexConfig, other: IndexConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where an attempt that was cut short has carried them over."""
+    index, again = filled(store, config), filled(MemoryStore(), other)
+    again.add(["w3 of theirs"], ids=["theirs"])
+    (vector,) = index.encode_documents(["w3 of theirs"])
+    store.insert_chunks([ChunkRow(pk, "theirs", "", 3, "0", "w3 of theirs", {}, vector) for pk in ("mine", "m")])
+    monkeypatch.setattr(generations, "copy_roots", None)
+    with pytest.raises(TypeError):
+        reindex(index, other)
+    monkeypatch.undo()
+    reindex(index, other)
+    assert_sound(index, {**TEXTS, "theirs": "w3 of theirs"})
+    assert index.search("w3", k=99) == again.search("w3", k=99)
 
 
 def test_an_index_that_is_behind_reindexes_the_generation_in_force(
