@@ -67,11 +67,7 @@ MUTANTS = [
     Mutant(f"{LOG}/changes", "        return None\n    table", "        pass\n    table"),
     Mutant(f"{LOG}/changes", "            if batch not in ended\n", "            if batch in ended\n"),
     Mutant("index/maintenance/generations", "keep_claim()  # else the target may be in force", "removed  # "),
-    Mutant(
-        WRITER,
-        "            write.commit(after)\n        self._require_in_force()\n",
-        "            write.commit(after)\n",
-    ),
+    Mutant(WRITER, "changes nothing.\n        self._require_in_force()\n", "changes nothing.\n"),
     Mutant(f"{LOG}/batches", "self._last = max(self._last, batch)", "pass"),
     Mutant(f"{LOG}/table", "earlier(mark, OVERLAP_SECONDS)", "mark"),
     Mutant(f"{LOG}/sums", "self._counted = covers | (self._counted - set(self.head.covers))", "self._counted = covers"),

@@ -184,7 +184,6 @@ class IndexGroup(BM25Index):
             parts = [part._current() for part in self.parts]
             if any(map(is_not, parts, self._joined)):
                 _check_parts(self.parts)
-                self._former.append(self._generation)
                 self._generation, self._joined = self._join(parts), parts
             return self._generation
 

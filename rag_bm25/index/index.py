@@ -152,7 +152,7 @@ class BM25Index:
         self.repaired: RepairReport | None = None
         self._options = options
         self._generation = generation
-        self._former: list[Generation] = []  # in which calls may not have ended
+        self._former: list[Store] = []  # of earlier generations, in which calls may not have ended
         self._going_on = threading.RLock()
         self._is_open = True
         self._write_thread = WriteThread(generation.store.name)
@@ -286,7 +286,7 @@ class BM25Index:
                     after = self._open_after(now)
                     after.pipeline.go_on = now.pipeline.go_on
                     self._generation = after
-                    self._former.append(now)
+                    self._former.append(now.store)  # alone: statistics and processes end with the last call
                     now.live.close()
         return now
 
@@ -321,8 +321,9 @@ class BM25Index:
         if self._is_open:
             self._write_thread.close()
         self._is_open = False
-        for generation in (*self._former, self._generation):
-            generation.close()
+        for store in self._former:
+            store.close()
+        self._generation.close()
 
     def __enter__(self) -> BM25Index:
         return self
@@ -332,9 +333,10 @@ class BM25Index:
 
     def __repr__(self) -> str:
         """Return name, number of chunks as far as it is known here, and whether it is open; Milvus is not asked."""
-        num_chunks = self._generation.live.view.statistics.num_chunks
+        known = self._generation
+        num_chunks = known.live.view.statistics.num_chunks
         state = "open" if self._is_open else "closed"
-        return f"<{type(self).__name__} {self._store.name}: {num_chunks:,} chunks, {state}>"
+        return f"<{type(self).__name__} {known.store.name}: {num_chunks:,} chunks, {state}>"
 
     def __reduce__(self) -> NoReturn:
         """Refuse to be pickled or copied: a connection cannot be."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from sys import intern
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from rag_bm25.analysis.contract import contract_of
 from rag_bm25.documents.checks import check_given_chunk
+from rag_bm25.documents.chunks import pk_digest
 from rag_bm25.errors import ConfigMismatchError, FormatError, StoreError
 from rag_bm25.events import report_progress
 from rag_bm25.index.index import BM25Index
@@ -28,8 +29,7 @@ from rag_bm25.statistics.log.changes import changed_since, list_batches
 from rag_bm25.statistics.log.generation import (
     SUPERSEDED_KEY,
     close_to_writers,
-    generation_in_force,
-    is_superseded,
+    generations_from,
     open_to_writers,
     supersede,
 )
@@ -56,7 +56,7 @@ PAGE = 1_000  # chunks between two signs of life
 FEW_CHANGES = 1_000  # chunks that the writers wait for
 MAX_ROUNDS = 20
 
-_at_work: set[int] = set()  # ids of the write locks of embedded engines on which a thread makes a generation
+_at_work: set[tuple[int, str]] = set()  # indexes of which a thread makes a generation: write lock and name
 _entering = threading.Lock()
 
 
@@ -65,6 +65,7 @@ def make_next_generation(
 ) -> int:
     """Encode all chunks with another config, and put the result into force; return how many were deleted meanwhile."""
     index._require_writable()
+    index.refresh()  # another process may have reindexed it
     now, stored = index._current(), config_to_dict(config, contract_of(config.build_analyzer()))
     log = StatisticsLog(now.store)
     with _alone_in_process(now.store), log.claim(CLAIM) as claim:
@@ -107,36 +108,28 @@ def drop_former_generations(store: Store) -> int:
         Number of rows that were dropped.
     """
     dropped = 0
-    for former in _former_generations(store):
-        dropped += _count(former)
-        former.drop_chunks()
-        former.delete_log([key for key in former.log_keys() if key != SUPERSEDED_KEY])  # which leads to the next one
+    with generations_from(store) as generations:
+        for former in generations[:-1]:
+            dropped += _count(former)
+            former.drop_chunks()
+            former.delete_log([key for key in former.log_keys() if key != SUPERSEDED_KEY])  # which leads to the next
     return dropped
 
 
 def count_by_generation(store: Store) -> dict[int, int]:
     """Return the number of rows of each generation, up to the one in force."""
-    counts = {former.generation: _count(former) for former in _former_generations(store)}
-    with generation_in_force(store) as newest:
-        return {**counts, newest.generation: _count(newest)}
+    with generations_from(store) as generations:
+        return {one.generation: _count(one) for one in generations}
 
 
 def _count(store: Store) -> int:
     return store.count_unloaded() if store.has_chunks() else 0
 
 
-def _former_generations(store: Store) -> Iterator[Store]:
-    """Yield the store of each generation before the one in force, while it is open."""
-    with ExitStack() as opened:
-        while is_superseded(store):
-            yield store
-            store = opened.enter_context(closing(store.successor()))
-
-
 @contextmanager
 def _alone_in_process(store: Store) -> Iterator[None]:
     """Keep other threads from the same index; on a server, a claim in its log keeps them from it."""
-    key = id(store.write_lock)
+    key = id(store.write_lock), store.name
     with _entering:
         if key in _at_work:
             raise StoreError(f"{store.name} is being reindexed by another thread")
@@ -187,10 +180,11 @@ class _Copying:
     progress: Callable[[Progress], None] | None
     removed: int = 0
     _carried: dict[bytes, str] = field(init=False)  # the batch of each chunk; "" where it is not known
+    _foreign: dict[bytes, str] = field(default_factory=dict)  # keys of rows that other tools have inserted
     _listed: Listing | None = None  # what the log had at the beginning of the last call
 
     def __post_init__(self) -> None:
-        self._carried = dict.fromkeys(_newest_batches(self.target._store), "")
+        self._carried = dict.fromkeys(_newest_batches(self.target._store, {}), "")
 
     def catch_up(self) -> int:
         """Carry over what has changed since the last call; return how many chunks that were."""
@@ -204,15 +198,16 @@ class _Copying:
 
     def _find_changed(self) -> list[bytes]:
         """Compare the keys and batches of all chunks."""
-        present = _newest_batches(self.source)
+        present = _newest_batches(self.source, self._foreign)
         changed = [digest for digest, batch in present.items() if self._carried.get(digest) != batch]
         return [*changed, *(self._carried.keys() - present)]
 
     def _carry(self, digests: Sequence[bytes]) -> None:
         """Encode chunks as they are stored now, and delete those that are not."""
         self.keep_claim()
-        rows = self.source.get_chunks(_pks(digests), dense=True)
-        newest = {bytes.fromhex(row.pk[:-1]): row for row in sorted(rows, key=lambda row: row.batch)}
+        foreign = [self._foreign[digest] for digest in digests if digest in self._foreign]
+        rows = self.source.get_chunks([*_pks(digests), *foreign], dense=True)
+        newest = {_digest(row): row for row in sorted(rows, key=lambda row: row.batch)}
         for namespace, some in _by_namespace(newest.values()).items():
             chunks = map(self._to_chunk, some)
             self.target._pipeline.write_stream(chunks, None, WriteOptions(namespace, assume_new=False, workers=0), None)
@@ -230,13 +225,19 @@ class _Copying:
             self._carried.pop(digest, None)
 
 
-def _newest_batches(store: Store) -> dict[bytes, str]:
-    """Return the batch of the newest row of each chunk, by the digest in its key."""
+def _newest_batches(store: Store, foreign: dict[bytes, str]) -> dict[bytes, str]:
+    """Return the batch of the newest row of each chunk, by its digest; note the keys of rows of other tools."""
     newest: dict[bytes, str] = {}
     for row in chain.from_iterable(store.scan_chunks()):
-        digest = bytes.fromhex(row.pk[:-1])
+        digest = _digest(row)
         newest[digest] = intern(max(newest.get(digest, ""), row.batch))
+        if row.pk[:-1] != digest.hex():
+            foreign[digest] = row.pk
     return newest
+
+
+def _digest(row: ChunkRow) -> bytes:
+    return bytes.fromhex(pk_digest(row.namespace, row.id))
 
 
 def _pks(digests: Sequence[bytes]) -> list[str]:

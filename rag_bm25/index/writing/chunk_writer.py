@@ -300,21 +300,15 @@ class ChunkWriter:
 
     def _commit(self, write: OpenWrite, after: Contribution) -> None:
         """Store the delta, or a correction if another writer took this one for dead and finished its batch."""
-        if not self._store.exclusive:
-            self._log.refresh()
-            if self._log.is_closing or self._log.is_superseded:
-                self._carry_over(write, after)
-                return
-            if not write.is_open:
-                self._correct(write, after)
-                return
-        write.commit(after)
-
-    def _carry_over(self, write: OpenWrite, after: Contribution) -> None:
-        """End a batch in a generation that ends, and raise where it must be written to the next one, too."""
-        # Its rows may have come after the last list of rows. Where they did not, to write it again changes nothing.
+        if self._store.exclusive:
+            write.commit(after)
+            return
+        self._log.refresh()
         if write.is_open:
             write.commit(after)
+        elif not self._log.is_superseded:
+            self._correct(write, after)
+        # Its rows may have come after the last list of rows. Where they did not, to write it again changes nothing.
         self._require_in_force()
 
     def confirm(self) -> None:

@@ -43,12 +43,20 @@ def supersede(store: LogStore) -> None:
 
 
 @contextmanager
+def generations_from(store: Store) -> Iterator[list[Store]]:
+    """Yield the stores of a generation and the later ones up to that in force, which are closed afterwards."""
+    generations = [store]
+    with ExitStack() as opened:
+        while is_superseded(generations[-1]):
+            generations.append(opened.enter_context(closing(generations[-1].successor())))
+        yield generations
+
+
+@contextmanager
 def generation_in_force(store: Store) -> Iterator[Store]:
     """Yield the store of the generation in force, which is closed afterwards unless it is the given one."""
-    with ExitStack() as opened:
-        while is_superseded(store):
-            store = opened.enter_context(closing(store.successor()))
-        yield store
+    with generations_from(store) as generations:
+        yield generations[-1]
 
 
 def close_to_writers(store: LogStore, name: str) -> str:

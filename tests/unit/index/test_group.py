@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -173,6 +175,15 @@ def test_a_group_goes_on_to_the_next_generations_of_its_parts() -> None:
         assert [(hit.score, hit.score_share) for hit in found] == [(hit.score, hit.score_share) for hit in expected]
     assert group.config == other
     assert group.problems == []
+
+
+def test_what_was_joined_of_former_generations_is_freed(group: IndexGroup) -> None:
+    joined = weakref.ref(group._generation.live)
+    for part in group.parts:
+        reindex(part, replace(CONFIG, k1=0.9))
+    assert group.search("apple")
+    gc.collect()
+    assert joined() is None
 
 
 def test_coroutines_and_events_are_those_of_the_group() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from contextlib import suppress
 from dataclasses import replace
 from itertools import count
@@ -19,12 +21,14 @@ from rag_bm25.index.maintenance import generations
 from rag_bm25.ingestion import reindex
 from rag_bm25.ingestion.source_roots import SourceRoot, read_source_roots, set_source_roots
 from rag_bm25.store import memory
+from rag_bm25.store.rows import ChunkRow
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from support.clocks import Clocks
 
+    from rag_bm25.events import Progress
     from rag_bm25.store.rows import LogRow
 
 TEXTS = {f"{number}": f"w{number % 7} w{number % 5} w{number}" for number in range(40)}
@@ -288,6 +292,73 @@ def test_one_reindexes_at_a_time(store: MemoryStore, config: IndexConfig, other:
     reindex(index, other)
     assert refused
     assert_sound(fresh(store))
+
+
+def test_two_indexes_of_one_database_are_reindexed_at_a_time(config: IndexConfig, other: IndexConfig) -> None:
+    stores = [memory.MemoryStore(name) for name in ("left", "right")]
+    stores[1].collections.write_lock = stores[0].collections.write_lock
+    left, right = (BM25Index.from_store(store, config=config) for store in stores)
+    for index in (left, right):
+        index.add(list(TEXTS.values()), ids=list(TEXTS))
+
+    def meanwhile(_: Progress) -> None:
+        if right.config != other:
+            reindex(right, other)
+
+    reindex(left, other, progress=meanwhile)
+    assert [index.config.chunk_size for index in (left, right)] == [9, 9]
+    for index in (left, right):
+        assert_sound(index)
+
+
+def test_rows_of_other_tools_come_along(
+    store: MemoryStore, config: IndexConfig, other: IndexConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where an attempt that was cut short has carried them over."""
+    index, again = filled(store, config), filled(MemoryStore(), other)
+    again.add(["w3 of theirs"], ids=["theirs"])
+    (vector,) = index.encode_documents(["w3 of theirs"])
+    store.insert_chunks([ChunkRow(pk, "theirs", "", 3, "0", "w3 of theirs", {}, vector) for pk in ("mine", "m")])
+    monkeypatch.setattr(generations, "copy_roots", None)
+    with pytest.raises(TypeError):
+        reindex(index, other)
+    monkeypatch.undo()
+    reindex(index, other)
+    assert_sound(index, {**TEXTS, "theirs": "w3 of theirs"})
+    assert index.search("w3", k=99) == again.search("w3", k=99)
+
+
+def test_an_index_that_is_behind_reindexes_the_generation_in_force(
+    store: MemoryStore, config: IndexConfig, other: IndexConfig
+) -> None:
+    index, behind = filled(store, config), BM25Index.from_store(store.reopen(), config=config)
+    reindex(index, other)
+    index.add(["w3 newest"], ids=["new"])
+    assert reindex(behind, replace(other, k1=0.5)).num_chunks == 42
+    assert_sound(fresh(store), {**TEXTS, "new": "w3 newest"})
+    assert fresh(store).config.k1 == 0.5
+
+
+def test_statistics_of_a_former_generation_are_freed(
+    store: MemoryStore, config: IndexConfig, other: IndexConfig
+) -> None:
+    index = filled(store, config)
+    begun, former = index.chunks(), weakref.ref(index._generation.live)
+    next(begun)
+    reindex(index, other)
+    gc.collect()
+    assert former() is None
+    assert len(list(begun)) == len(TEXTS) - 1
+    index.close()
+    assert store.closed
+
+
+def test_what_an_index_is_called_asks_no_engine(store: MemoryStore, config: IndexConfig, other: IndexConfig) -> None:
+    index, behind = filled(store, config), BM25Index.from_store(reopened := store.reopen(), config=config)
+    reindex(index, other)
+    reopened.calls.clear()
+    assert repr(behind) == "<BM25Index memory: 41 chunks, open>"
+    assert reopened.calls == []
 
 
 def test_who_may_not_write_may_not_reindex(store: MemoryStore, config: IndexConfig, other: IndexConfig) -> None:

@@ -15,15 +15,18 @@ from rag_bm25.errors import StoreError
 from rag_bm25.index.writing import chunk_writer
 from rag_bm25.index.writing.chunk_writer import LEASE_SECONDS, ChunkWriter, delete_leftovers
 from rag_bm25.statistics.corpus import Contribution
+from rag_bm25.statistics.log.generation import close_to_writers, open_to_writers
 from rag_bm25.statistics.log.keys import LogKey
 from rag_bm25.statistics.log.log import StatisticsLog
 from rag_bm25.statistics.log.writes import Change, Intent, LeaseRow
 from rag_bm25.weighting.document import DocumentWeighting
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from support.clocks import Clocks
+
+    from rag_bm25.store.rows import ChunkRow
 
 YEAR = 365 * 86400.0
 WRITES = {"insert_chunks", "delete_chunks", "insert_log", "delete_log"}
@@ -375,6 +378,25 @@ def unfinished_after(writer: ChunkWriter) -> int:
     writer.add("", chunks(x=f"fig {time.time()}"))
     writer._log.refresh()
     return len(writer._log.open_batches.batches)
+
+
+def test_a_batch_that_others_have_ended_is_counted_also_where_a_reindex_was_about_to_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Which is called off, so that this generation stays in force."""
+    store = shared_store()
+    writer, insert = writer_on(store), store.insert_chunks
+
+    def insert_late(rows: Sequence[ChunkRow]) -> None:
+        writer_on(store.reopen()).recover()
+        close_to_writers(store, "0")
+        insert(rows)
+
+    monkeypatch.setattr(chunk_writer, "LEASE_SECONDS", -1.0)
+    monkeypatch.setattr(chunk_writer.time, "sleep", lambda _: open_to_writers(store))
+    monkeypatch.setattr(store, "insert_chunks", insert_late)
+    writer.add("", chunks(a="apple"))
+    assert is_sound(store)
 
 
 def test_writer_finishes_its_own_intent_at_once() -> None:
