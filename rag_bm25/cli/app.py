@@ -173,6 +173,8 @@ _add("copy", moving.copy, "--to-uri http://localhost:19530 --dry-run", "--to-uri
 _add(
     "reindex",
     moving.reindex_,
+    "--chunk-size 400",
+    "--drop-old",
     "--to-collection docs_400 --chunk-size 400",
     "--to-collection docs_2 --k1 1.2 --set stem=false --to-uri http://localhost:19530",
 )

@@ -226,9 +226,14 @@ class SearchedIndexes:
     analyzer: AnalyzerName = None
 
     @property
+    def names(self) -> list[str]:
+        """The collection of each index."""
+        return list(dict.fromkeys(self.collection))
+
+    @property
     def places(self) -> list[IndexAddress]:
         """The address of each index."""
-        return [IndexAddress(self.uri, name, self.token, self.analyzer) for name in dict.fromkeys(self.collection)]
+        return [IndexAddress(self.uri, name, self.token, self.analyzer) for name in self.names]
 
     def open_existing(self, *, read_only: bool = True, **options: Any) -> BM25Index:
         """Open the index, or all of them as one."""

@@ -66,7 +66,9 @@ def highlighting_for(width: int) -> Highlighting:
     return Highlighting(max_fragments=10, size=min(max((width - INDENT - 1) * SNIPPET_LINES // 2, least), most))
 
 
-def render_hit(rank: int, hit: Hit, width: int, marks: Sequence[tuple[int, int]] = ()) -> RenderableType:
+def render_hit(
+    rank: int, hit: Hit, width: int, marks: Sequence[tuple[int, int]] = (), collection: str = ""
+) -> RenderableType:
     """Return a hit: its place, score and id, and its best fragments, or its whole context with marks."""
     confidence = "" if hit.confidence is None else f"  {hit.confidence:.0%}"
     head = Text.assemble((f"{rank:>2}  ", "dim"), (f"{hit.score:.4f}{confidence}", "cyan"), "  ", (hit.id, "bold"))
@@ -74,8 +76,8 @@ def render_hit(rank: int, hit: Hit, width: int, marks: Sequence[tuple[int, int]]
         detail = str(hit.metadata.get(name) or "")
         if detail and detail not in hit.id:
             head.append(f"  {detail}", "dim")
-    if hit.part is not None:
-        head.append(f"  index {hit.part}", "dim")
+    if collection:
+        head.append(f"  collection {collection}", "dim")
     if hit.context is not None:
         snippet = _mark(Text(hit.context.text), marks)
     else:

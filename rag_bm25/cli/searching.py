@@ -59,7 +59,7 @@ def search(
             extra = [{"explanation": tree.to_dict()} for tree in trees] or [{} for _ in hits]
             print_json([{**hit.to_dict(), **more} for hit, more in zip(hits, extra, strict=True)])
             return
-        print_hits(hits, trees, mark_contexts(index, query, hits, asked["namespace"], options))
+        print_hits(hits, trees, mark_contexts(index, query, hits, asked["namespace"], options), place.names)
         note_missing_keys(hits, options)
         dense.note_missing(index)
     if diagnosis:
@@ -110,11 +110,13 @@ def print_hits(
     hits: Sequence[Hit],
     trees: Sequence[Explanation] = (),
     marks: Sequence[Sequence[tuple[int, int]]] = (),
+    collections: Sequence[str] = (),
 ) -> None:
-    """Print hits with their explanations, and their contexts with marks."""
+    """Print hits with their explanations, and their contexts with marks; those of a group with their collections."""
     console = open_console()
     for at, hit in enumerate(hits):
-        console.print(render_hit(at + 1, hit, console.width, marks[at] if marks else ()))
+        collection = "" if hit.part is None else collections[hit.part]
+        console.print(render_hit(at + 1, hit, console.width, marks[at] if marks else (), collection))
         if trees:
             tree, width = trees[at], console.width - INDENT
             shown = tree.table(width) if isinstance(tree, ScoreExplanation) else tree.tree
