@@ -14,7 +14,7 @@ from rag_bm25.ingestion.files import NO_PATTERNS
 from rag_bm25.ingestion.reading import FileOptions, ReadOptions
 from rag_bm25.ingestion.rows import RowFields
 from rag_bm25.ingestion.source_roots import ATTEMPTS, read_source_roots, set_source_roots
-from rag_bm25.ingestion.splitting import splitter
+from rag_bm25.ingestion.splitting import default_size, splitter
 from rag_bm25.ingestion.unchanged import shape_of
 
 if TYPE_CHECKING:
@@ -87,7 +87,9 @@ class SourceOptions:
     """The options of the files of a run, by their sources."""
 
     def __init__(self, config: IndexConfig, names: SourceNames, given: Mapping[str, Any]) -> None:
-        self._config, self._names, self._given = config, names, given
+        is_default = given.get("split_size") == default_size(config)
+        self._config, self._names = config, names
+        self._given = {**given, "split_size": None} if is_default else given
         self._made: dict[str, FileOptions] = {}
 
     def of(self, source: str) -> FileOptions:

@@ -286,13 +286,18 @@ def splitter(config: IndexConfig, chunk_overlap: int | None = None, split_size: 
     ParameterError
         `split_size` is not > 0, or `chunk_overlap` is not below it.
     """
-    longest = max(1, int(config.chunk_size)) if split_size is None else split_size
+    longest = default_size(config) if split_size is None else split_size
     if longest < 1:
         raise ParameterError(f"split_size must be > 0, got {longest}")
     overlap = min(DEFAULT_OVERLAP, longest // 10) if chunk_overlap is None else chunk_overlap
     if not 0 <= overlap < longest:
         raise ParameterError(f"chunk_overlap must be >= 0 and below the chunk size of {longest}, got {overlap}")
     return Splitter(longest, overlap, longest // MIN_SHARE, _length_function(config))
+
+
+def default_size(config: IndexConfig) -> int:
+    """Return the maximum length of a chunk where none is given."""
+    return max(1, int(config.chunk_size))
 
 
 def _length_function(config: IndexConfig) -> Callable[[str], int]:

@@ -83,6 +83,13 @@ def test_each_option_is_remembered_until_it_is_reset(
     assert chunks() == chunks("plain")
 
 
+def test_the_chunk_size_of_the_index_resets_the_size_of_chunks(folder: Path) -> None:
+    ingest(folder, "--split-size", 100)
+    assert "default from now on, not --split-size 100" in ingest(folder, "--split-size", 500)
+    assert "is ingested with" not in run("list", "sources").stderr
+    assert "options of" not in ingest(folder, "--split-size", 500)
+
+
 @pytest.mark.parametrize(
     ("given", "reset", "found"),
     [
