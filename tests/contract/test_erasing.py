@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,6 +13,9 @@ from support.reference import split
 
 from rag_bm25 import BM25Index, IndexConfig
 from rag_bm25.errors import StoreError
+from rag_bm25.index import drop_former_generations
+from rag_bm25.ingestion import reindex
+from rag_bm25.store import MilvusStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -75,6 +80,20 @@ def test_a_file_that_cannot_be_rewritten_is_told_and_goes_on(
     assert [hit.id for hit in index.search("tea")] == ["1"]
     assert index.repair(erase=True).compacted
     assert left_in(tmp_path / "test.db") == set()
+
+
+@lite2
+def test_dropping_former_generations_frees_the_disk(tmp_path: Path) -> None:
+    path = tmp_path / "test.db"
+    with BM25Index.open(path, "docs", config=CONFIG) as index:
+        index.add(["zebulonka " * 1_000] * 100, ids=[f"{at}" for at in range(100)])
+        index.delete([f"{at}" for at in range(99)])
+        reindex(index, replace(CONFIG, chunk_size=9))
+        before = path.stat().st_size
+        with closing(MilvusStore(path, "docs")) as store:
+            drop_former_generations(store)
+        assert path.stat().st_size < before / 2
+        assert [hit.id for hit in index.search("zebulonka")] == ["99"]
 
 
 @pytest.mark.skipif(engines.lite_version().startswith("2."), reason="milvus-lite 2.5 can rewrite its file")

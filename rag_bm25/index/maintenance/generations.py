@@ -95,7 +95,8 @@ def make_next_generation(
 def drop_former_generations(store: Store) -> int:
     """Drop the chunks of the generations that a reindex has replaced, and keep what leads to the one in force.
 
-    Searches that still use them fail: on a server, wait until all processes have refreshed.
+    Searches that still use them fail: on a server, wait until all processes have refreshed. The file of milvus-lite 2.5
+    is then rewritten, for which its disk needs the room of a second one.
 
     Parameters
     ----------
@@ -113,6 +114,8 @@ def drop_former_generations(store: Store) -> int:
             dropped += _count(former)
             former.drop_chunks()
             former.delete_log([key for key in former.log_keys() if key != SUPERSEDED_KEY])  # which leads to the next
+        if len(generations) > 1:  # also where all were dropped before: the rewriting may have failed
+            store.compact()
     return dropped
 
 
