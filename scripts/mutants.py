@@ -37,6 +37,7 @@ MUTANTS = [
     Mutant(OVERLAY, "        self._deleted.update(row.pk for", "        self._deleted ^ set(row.pk for"),
     Mutant(OVERLAY, "            self._deleted.update(page)\n", ""),
     Mutant(OVERLAY, " - self._deleted_log - set(own)", " - set(own)"),
+    Mutant("evaluation/baseline", "query.measures.keys() == first.keys() >= set(MEASURES)", "True"),
     # The steps of a write
     Mutant(WRITER, "            self.recover()\n", ""),
     Mutant(WRITER, '"b" if occupied == "a" else "a"', '"a"'),

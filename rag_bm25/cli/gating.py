@@ -19,7 +19,7 @@ from rag_bm25.errors import InputError
 from rag_bm25.evaluation import BeirDataset
 from rag_bm25.evaluation.baseline import Baseline, Recorder
 from rag_bm25.evaluation.changes import ALPHA, Changes, compare
-from rag_bm25.evaluation.measures import MEASURES
+from rag_bm25.evaluation.measures import MEASURES, highest
 from rag_bm25.evaluation.running import Search
 from rag_bm25.index import dry_run
 from rag_bm25.index.arguments import list_first
@@ -48,6 +48,10 @@ class Outcome:
             for measure, one in self.changes.measures.items()
             if one.is_worse
         ]
+        if not self.failures and not after.finds_judged:
+            when = " any more" if before.finds_judged else ", before or after"
+            rule = "chunks or their documents must have the ids of the judgements"
+            self.failures = [f"no hit of any query is judged relevant{when}: {rule}"]
 
     def to_dict(self) -> dict[str, Any]:
         """Return it in JSON values, nothing where nothing was asked for."""
@@ -132,6 +136,8 @@ def _parse_bound(text: str) -> tuple[str, float]:
     if not (name and isfinite(bound)):
         msg = f"must be MEASURE=VALUE, such as ndcg@10=0.8, got {text!r}"
         raise typer.BadParameter(msg, param_hint="--min")
+    if bound > highest(name):
+        raise typer.BadParameter(f"{name} is {highest(name):g} at most, got {text!r}", param_hint="--min")
     return name.lower() if name.lower() in MEASURES else name, bound
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from dataclasses import asdict, dataclass, field, fields, replace
+from math import inf
+from sys import float_info
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-import numpy as np
-
-from rag_bm25.errors import InputError
+from rag_bm25.errors import InputError, short_repr
+from rag_bm25.evaluation.measures import MEASURES, highest
 from rag_bm25.evaluation.running import CHUNK_NUMBER
 from rag_bm25.index.arguments import list_first, parse_scope
 from rag_bm25.index.searching.rows import read_newest
@@ -17,7 +18,7 @@ from rag_bm25.statistics.portable import replacing
 from rag_bm25.vectors.terms import term_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     from rag_bm25.evaluation.datasets import BeirDataset
@@ -32,6 +33,7 @@ KIND = "rag_bm25 baseline"
 FILE_FORMAT = 1
 FIRST_HITS = 10
 
+T = TypeVar("T")
 Weights: TypeAlias = "dict[str, float]"  # by term
 
 
@@ -82,6 +84,11 @@ class Baseline:
         """Names of the measures."""
         return list(next(iter(self.queries.values())).measures)
 
+    @property
+    def finds_judged(self) -> bool:
+        """Whether a hit of any query is judged relevant: else there is nothing to measure."""
+        return any(hit.rank and hit.grade > 0 for query in self.queries.values() for hit in query.hits.values())
+
     def values(self, measure: str) -> list[float]:
         """Return a measure of each query."""
         return [query.measures[measure] for query in self.queries.values()]
@@ -105,28 +112,75 @@ class Baseline:
 
     @classmethod
     def read(cls, path: Path) -> Baseline:
-        """Read a file that :meth:`write` has written."""
+        """Read a file that :meth:`write` has written; where something is wrong, name the place and the rule."""
         try:
-            plain = json.loads(path.read_text(encoding="utf-8"))
-            if (form := plain.pop(KIND)) != FILE_FORMAT:
-                raise ValueError(f"its format is {form!r}, and this version reads {FILE_FORMAT}")
-            queries = {id_: _read_query(query) for id_, query in plain.pop("queries").items()}
-            baseline = cls(**plain, queries=queries)
-            list(map(baseline.values, baseline.measures))
-        except (AttributeError, LookupError, RecursionError, StopIteration, TypeError, ValueError) as error:
-            msg = f"{path} is not a file of `rag-bm25 evaluate --save`, or is damaged: {type(error).__name__}: {error}"
+            return _read_baseline(json.loads(path.read_text(encoding="utf-8")))
+        except (RecursionError, ValueError) as error:
+            msg = f"{path} is not a file of `rag-bm25 evaluate --save`, or is damaged: {error}"
             raise InputError(msg) from None
-        return baseline
 
 
-def _read_query(plain: Mapping[str, Any]) -> RecordedQuery:
-    query = RecordedQuery(**{**plain, "hits": {id_: RecordedHit(**hit) for id_, hit in plain["hits"].items()}})
-    numbers = [query.num_chunks, *query.measures.values(), *query.df.values(), *query.weights.values()]
-    for hit in query.hits.values():
-        numbers += [hit.rank or 0, hit.score, hit.grade, *(hit.weights or {}).values()]
-    if not np.isfinite(np.array(numbers)).all() or query.df.keys() != query.weights.keys():
-        raise ValueError("a number is missing or not finite")
-    return query
+def _read_baseline(plain: Any) -> Baseline:
+    form = plain.pop(KIND, None) if isinstance(plain, dict) else None
+    _require(form == FILE_FORMAT, f"its format is {form!r}, and this version reads {FILE_FORMAT}")
+    baseline = _read_object("the file", Baseline, plain)
+    _require(isinstance(baseline.judgements, str), "judgements must be a text")
+    _require(isinstance(baseline.settings, dict), "settings must be an object")
+    _require(isinstance(baseline.queries, dict) and bool(baseline.queries), "queries must be an object with a query")
+    queries = {id_: _read_query(f"query {id_!r}", query) for id_, query in baseline.queries.items()}
+    first = next(iter(queries.values())).measures
+    for id_, query in queries.items():
+        same = query.measures.keys() == first.keys() >= set(MEASURES)
+        _require(same, f"query {id_!r} must have the same measures as every query, {', '.join(MEASURES)} among them")
+    return replace(baseline, queries=queries)
+
+
+def _read_query(name: str, plain: Any) -> RecordedQuery:
+    query = _read_object(name, RecordedQuery, plain)
+    _require(isinstance(query.text, str), f"{name}: text must be a text")
+    _require_numbers(f"{name}: measures", query.measures, highest)
+    _require_number(f"{name}: num_chunks", query.num_chunks)
+    _require_numbers(f"{name}: df", query.df)
+    _require_numbers(f"{name}: weights", query.weights)
+    _require(query.df.keys() == query.weights.keys(), f"{name}: df and weights must be of the same terms")
+    _require(isinstance(query.hits, dict), f"{name}: hits must be an object")
+    return replace(query, hits={id_: _read_hit(f"{name}: hit {id_!r}", hit) for id_, hit in query.hits.items()})
+
+
+def _read_hit(name: str, plain: Any) -> RecordedHit:
+    hit = _read_object(name, RecordedHit, plain)
+    _require(hit.rank is None or (type(hit.rank) is int and hit.rank > 0), f"{name}: rank must be > 0 or null")
+    _require_number(f"{name}: score", hit.score)
+    _require_number(f"{name}: grade", hit.grade)
+    _require(isinstance(hit.chunk, str), f"{name}: chunk must be a text")
+    if hit.weights is not None:
+        _require_numbers(f"{name}: weights", hit.weights)
+    return hit
+
+
+def _read_object(name: str, kind: type[T], plain: Any) -> T:
+    """Return the object that has the keys of a dataclass, and no others."""
+    keys = [one.name for one in fields(kind)]  # type: ignore[arg-type]
+    _require(isinstance(plain, dict) and plain.keys() == set(keys), f"{name} must have the keys {', '.join(keys)}")
+    return kind(**plain)
+
+
+def _require_numbers(name: str, values: Any, bound: Callable[[str], float] = lambda _: inf) -> None:
+    _require(isinstance(values, dict), f"{name} must be an object of numbers")
+    for key, value in values.items():
+        _require_number(f"{name}: {key}", value, bound(key))
+
+
+def _require_number(name: str, value: Any, bound: float = inf) -> None:
+    """Refuse what is not finite or, where there is a bound, not between 0 and that."""
+    is_finite = type(value) in {int, float} and abs(value) <= float_info.max
+    rule = "a finite number" if bound == inf else f"a number in 0..{bound:g}"
+    _require(is_finite and (bound == inf or 0 <= value <= bound), f"{name} must be {rule}, got {short_repr(value)}")
+
+
+def _require(condition: bool, rule: str) -> None:
+    if not condition:
+        raise ValueError(rule)
 
 
 def _digest(dataset: BeirDataset) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
+from math import inf
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -24,7 +26,8 @@ DEPTH = 100  # hits of each query that they need
 TREC_DEPTH = 1_000
 MAX_GRADE = 1_000
 """The evaluator has a counter for each grade, in memory that it does not check."""
-OF_LIBRARY = ("nDCG@10", "R@100", "RR@10")  # their names in ir-measures
+OF_LIBRARY = {"ndcg": "nDCG", "recall": "R", "mrr": "RR"}  # their names in ir-measures, at any depth
+SHARES = {*OF_LIBRARY, *map(str.lower, OF_LIBRARY.values()), "ap", "map", "p", "precision", "success"}
 
 
 @dataclass(frozen=True)
@@ -181,14 +184,14 @@ def _parse_measures(names: Collection[str]) -> list[Any]:
     """Return the usual measures, and further ones."""
     if isinstance(names, str) or not is_iterable(names):
         raise parameter_error("measures", "a list of names of ir-measures", names)
-    return list(map(_parse_measure, (*OF_LIBRARY, *names)))
+    return list(map(_parse_measure, (*MEASURES, *names)))
 
 
 def _parse_measure(name: str) -> Any:
     """Return a measure of ir-measures; refuse one that cannot be computed."""
     library = require_ir_measures()
     try:
-        parsed = library.parse_measure(name)
+        parsed = library.parse_measure(_name_in_library(name))
         check_k(parsed.params.get("cutoff", DEPTH), "its cutoff")  # one of 0 ends the process
         list(library.iter_calc([parsed], {"1": {"d": 1}}, {"1": {"d": 1.0}}))  # some need packages of their own
     except Exception as error:  # noqa: BLE001  # whatever their providers raise
@@ -196,6 +199,17 @@ def _parse_measure(name: str) -> Any:
         msg = f"a measure must be a name of ir-measures, such as nDCG@20, AP@100 or R@1000, got {name!r}: {reason}"
         raise ParameterError(msg) from None
     return parsed
+
+
+def _name_in_library(name: str) -> str:
+    """Return the name of a measure in ir-measures, also of a usual one at another depth, such as ``ndcg@5``."""
+    kind, *depth = name.split("@")
+    return "@".join((OF_LIBRARY.get(kind, kind), *depth))
+
+
+def highest(name: str) -> float:
+    """Return the highest value that a measure can have, as far as that is known."""
+    return 1.0 if re.split("[@(]", name.lower())[0] in SHARES else inf
 
 
 def require_ir_measures() -> Any:

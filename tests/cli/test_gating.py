@@ -111,6 +111,36 @@ def test_a_measure_that_is_too_low_is_named_with_its_bound(worse: Path, given: l
     assert (result.exit_code, result.stderr) == (int(bool(message)), message)
 
 
+def test_usual_measures_have_their_names_at_other_depths(worse: Path) -> None:
+    given = ("ndcg@5=.7", "recall@2=1", "mrr@1=.1", "recall@1=.1")
+    failures = json.loads(run("evaluate", worse, *(word for one in given for word in ("--min", one)), "--json").stdout)
+    assert failures["failures"] == [
+        "ndcg@5 is 0.63093, below the minimum of 0.7",
+        "mrr@1 is 0, below the minimum of 0.1",
+        "recall@1 is 0, below the minimum of 0.1",
+    ]
+
+
+@pytest.mark.parametrize("text", ["ndcg@10=1.5", "NDCG@5=1.01", "mrr@3=2", "R@7=80", "P(rel=2)@5=5"])
+def test_a_minimum_that_no_run_can_reach_is_wrong_usage(judged: Path, text: str) -> None:
+    result = run("evaluate", judged, "--min", text)
+    assert result.exit_code == 2
+    name = text.rpartition("=")[0]
+    assert f"--min: {name} is 1 at most, got {text!r}" in " ".join(result.stderr.split())
+    assert run("evaluate", judged, "--min", "NumRet=1").exit_code == 0
+
+
+@pytest.mark.parametrize("before", ["0", "x"])
+def test_a_run_without_judged_hits_does_not_pass(tmp_path: Path, before: str) -> None:
+    few = write_set(tmp_path / "few", {before: "apple"}, {"0": "apple"})
+    run("evaluate", few, "--save", tmp_path / "few.json")
+    write_set(few, {"x": "apple"}, {"0": "apple"})
+    result = run("evaluate", few, "--baseline", tmp_path / "few.json")
+    assert result.exit_code == 1
+    when = " any more" if before == "0" else ", before or after"
+    assert f"error: no hit of any query is judged relevant{when}: chunks or their documents must have" in result.stderr
+
+
 @pytest.mark.parametrize("text", ["ndcg@10", "ndcg@10=", "ndcg@10=high", "=0.5", "ndcg@10=nan"])
 def test_a_minimum_that_is_none_is_wrong_usage(judged: Path, text: str) -> None:
     result = run("evaluate", judged, "--min", text)

@@ -81,6 +81,13 @@ def test_it_says_that_nothing_was_written_and_ends_with_1_if_it_would_be_worse(d
     assert len(errors) == 3
 
 
+def test_a_dry_run_that_compares_nothing_does_not_pass(docs: Path, judged: Path) -> None:
+    (judged / "qrels" / "test.tsv").write_text("".join(f"{word}\tother/{word}.txt\t1\n" for word in WORDS))
+    result = run("ingest", docs, "--dry-run", "--judged", judged)
+    assert result.exit_code == 1
+    assert "error: no hit of any query is judged relevant, before or after: " in result.stderr
+
+
 def test_a_dry_run_needs_no_judged_set(docs: Path, databases: Databases) -> None:
     change(docs)
     before = stored(databases)

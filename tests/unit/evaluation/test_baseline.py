@@ -20,7 +20,6 @@ from rag_bm25.evaluation.baseline import Baseline, RecordedHit, RecordedQuery, R
 from rag_bm25.evaluation.changes import ALPHA, Fall, compare
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
     from rag_bm25 import IndexConfig
@@ -187,27 +186,74 @@ def test_a_write_that_fails_leaves_the_file_as_it_was(tmp_path: Path, monkeypatc
     assert Baseline.read(tmp_path / "one.json") == run
 
 
-DAMAGED: dict[str, Callable[[Any], Any]] = {
-    "array": lambda _: [],
-    "newer": lambda plain: {**plain, "rag_bm25 baseline": 99},
-    "no queries": lambda plain: {**plain, "queries": {}},
-    "unknown key": lambda plain: {**plain, "more": 1},
-    "missing key": lambda plain: {**plain, "queries": {"q": {"text": "apple fig"}}},
-    "text": lambda plain: {**plain, "queries": {"q": {**plain["queries"]["q"], "measures": {"m": "much"}}}},
-    "no df": lambda plain: {**plain, "queries": {"q": {**plain["queries"]["q"], "df": {}}}},
-    "nan": lambda plain: {**plain, "queries": {"q": {**plain["queries"]["q"], "num_chunks": math.nan}}},
-}
+MUCH = 10**400
+QUERY, MEASURES = ("queries", "q"), ("queries", "q", "measures")
+HIT = ("queries", "q", "hits", "d")
+DAMAGED = [
+    ((), [], "its format is None, and this version reads 1"),
+    (("rag_bm25 baseline",), 99, "its format is 99, and this version reads 1"),
+    (("more",), 1, "the file must have the keys judgements, settings, queries"),
+    (("judgements",), None, "judgements must be a text"),
+    (("settings",), None, "settings must be an object"),
+    (("queries",), {}, "queries must be an object with a query"),
+    (("queries",), [1], "queries must be an object with a query"),
+    (QUERY, {"text": "fig"}, "query 'q' must have the keys text, measures, num_chunks, df, weights, hits"),
+    ((*QUERY, "text"), 1, "query 'q': text must be a text"),
+    (MEASURES, None, "query 'q': measures must be an object of numbers"),
+    (MEASURES, {}, "query 'q' must have the same measures as every query, ndcg@10, recall@100, mrr@10 among them"),
+    ((*MEASURES, "ndcg@10"), -7, "query 'q': measures: ndcg@10 must be a number in 0..1, got -7"),
+    ((*MEASURES, "ndcg@10"), 1.5, "query 'q': measures: ndcg@10 must be a number in 0..1, got 1.5"),
+    ((*MEASURES, "ndcg@10"), "much", "query 'q': measures: ndcg@10 must be a number in 0..1, got 'much'"),
+    ((*MEASURES, "NumRet"), math.inf, "query 'q': measures: NumRet must be a finite number, got inf"),
+    ((*QUERY, "num_chunks"), math.nan, "query 'q': num_chunks must be a finite number, got nan"),
+    ((*QUERY, "df"), {}, "query 'q': df and weights must be of the same terms"),
+    ((*QUERY, "weights", "'fig'"), MUCH, "query 'q': weights: 'fig' must be a finite number, got 1000"),
+    ((*QUERY, "hits"), [], "query 'q': hits must be an object"),
+    (HIT, {}, "query 'q': hit 'd' must have the keys rank, score, grade, chunk, weights"),
+    ((*HIT, "rank"), 0, "query 'q': hit 'd': rank must be > 0 or null"),
+    ((*HIT, "score"), None, "query 'q': hit 'd': score must be a finite number, got None"),
+    ((*HIT, "grade"), True, "query 'q': hit 'd': grade must be a finite number, got True"),
+    ((*HIT, "chunk"), 7, "query 'q': hit 'd': chunk must be a text"),
+    ((*HIT, "weights"), 7, "query 'q': hit 'd': weights must be an object of numbers"),
+]
 
 
-@pytest.mark.parametrize("how", [*DAMAGED, "half"])
-def test_a_file_that_is_damaged_is_named(tmp_path: Path, how: str) -> None:
-    file = tmp_path / "one.json"
+@pytest.fixture
+def written(tmp_path: Path) -> Path:
     with filled(TEXTS) as index:
-        baseline(index).write(file)
-    text = file.read_text()
-    file.write_text(text[:400] if how == "half" else json.dumps(DAMAGED[how](json.loads(text))))
+        baseline(index).write(tmp_path / "one.json")
+    return tmp_path / "one.json"
+
+
+def change(plain: Any, path: tuple[str, ...], value: Any) -> Any:
+    """Return a JSON value with another one in a place."""
+    return {**plain, path[0]: change(plain.get(path[0]), path[1:], value)} if path else value
+
+
+@pytest.mark.parametrize(("path", "value", "rule"), DAMAGED, ids=[".".join(path) or "file" for path, *_ in DAMAGED])
+def test_a_file_that_is_damaged_is_named_with_the_place_and_the_rule(
+    written: Path, path: tuple[str, ...], value: Any, rule: str
+) -> None:
+    written.write_text(json.dumps(change(json.loads(written.read_text()), path, value)))
+    with pytest.raises(InputError) as raised:
+        Baseline.read(written)
+    prefix = f"{written} is not a file of `rag-bm25 evaluate --save`, or is damaged: "
+    assert str(raised.value).startswith(f"{prefix}{rule}")
+
+
+def test_every_query_has_the_same_measures(written: Path) -> None:
+    plain = json.loads(written.read_text())
+    query = plain["queries"]["q"]
+    plain["queries"]["r"] = {**query, "measures": {**query["measures"], "NumRet": 7.0}}
+    written.write_text(json.dumps(plain))
+    with pytest.raises(InputError, match="query 'r' must have the same measures as every query"):
+        Baseline.read(written)
+
+
+def test_a_file_that_is_cut_short_is_named(written: Path) -> None:
+    written.write_text(written.read_text()[:400])
     with pytest.raises(InputError, match=r"one.json is not a file of `rag-bm25 evaluate --save`, or is damaged"):
-        Baseline.read(file)
+        Baseline.read(written)
 
 
 def test_a_file_that_is_no_text_is_named(tmp_path: Path) -> None:
