@@ -20,7 +20,7 @@ from rag_bm25.index.maintenance.former import FormerIndex, is_former
 from rag_bm25.index.maintenance.generations import drop_former_generations
 from rag_bm25.index.opening import closed_on_failure
 from rag_bm25.index.settings import with_settings
-from rag_bm25.ingestion.reindexing import reindex
+from rag_bm25.ingestion.reindexing import ReindexReport, reindex
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -139,7 +139,7 @@ def reindex_(
         with target, progress_bars(progress) as update:
             report, name = reindex(source, target, progress=update), target.stats().name
     line = f"{name} has {count(report.num_chunks, 'chunk')}; {count(report.removed, 'chunk')} removed"
-    print_result(as_json, asdict(report), line)
+    _print_report(as_json, report, line)
 
 
 def _reindex_in_place(
@@ -161,7 +161,13 @@ def _reindex_in_place(
         line = f"{name} has these settings already: nothing has changed"
     else:
         line = f"{name} is in force: {count(report.num_chunks, 'chunk')}; --drop-old drops the former generations"
+    _print_report(as_json, report, line)
+
+
+def _print_report(as_json: bool, report: ReindexReport, line: str) -> None:
     print_result(as_json, asdict(report), line)
+    if report.model_lost:
+        print_note("the confidence model was not kept: run `rag-bm25 calibrate-answers` again")
 
 
 def _drop_old(place: opt.IndexAddress, as_json: bool) -> None:

@@ -33,10 +33,13 @@ class ReindexReport:
     ----------
     num_chunks, removed : int
         Chunks of the target, and chunks deleted from it, since the source does not have them.
+    model_lost : bool
+        Whether the source had a model of :meth:`rag_bm25.BM25Index.calibrate_answers`, and the target has none.
     """
 
     num_chunks: int
     removed: int
+    model_lost: bool = False
 
 
 def reindex(
@@ -49,8 +52,8 @@ def reindex(
 
     Ids, metadata, namespaces and dense vectors are copied; texts are not split again. Chunks that the target already
     has cost no write: a call that was interrupted can be repeated. The model of
-    :meth:`rag_bm25.BM25Index.calibrate_answers` is copied only if no parameter differs. Weightings with a k1 for each
-    term need :meth:`rag_bm25.BM25Index.reencode` afterwards.
+    :meth:`rag_bm25.BM25Index.calibrate_answers` is copied only if no parameter differs; the report tells if it is lost.
+    Weightings with a k1 for each term need :meth:`rag_bm25.BM25Index.reencode` afterwards.
 
     With a config, the next generation of the index is made beside the present one, under the same name. Searches and
     writes go on; writers wait at the end, for as long as it takes to list all keys and carry over the last changes.
@@ -97,7 +100,7 @@ def reindex(
     if isinstance(source, BM25Index):
         _copy_answers(source, target)
     removed = sum(_remove_strays(source, target, batch) for batch in _batches(target))
-    return ReindexReport(target.stats().num_chunks, removed)
+    return _report(target, removed, had_model=_has_model(source))
 
 
 def _reindex_in_place(
@@ -107,8 +110,19 @@ def _reindex_in_place(
     if isinstance(source, FormerIndex):
         raise ParameterError("target must be another index, where the source is of an earlier format")
     _require_same_vectors(source, config)
+    source.refresh()  # another process may have calibrated it
+    had_model = _has_model(source)
     removed = make_next_generation(source, config, progress)
-    return ReindexReport(source.stats().num_chunks, removed)
+    return _report(source, removed, had_model=had_model)
+
+
+def _report(target: BM25Index, removed: int, *, had_model: bool) -> ReindexReport:
+    return ReindexReport(target.stats().num_chunks, removed, had_model and not _has_model(target))
+
+
+def _has_model(index: BM25Index | FormerIndex) -> bool:
+    """Return whether an index has a model of the confidence of hits."""
+    return isinstance(index, BM25Index) and index._live.view.answers is not None  # noqa: SLF001
 
 
 def _require_compatible(source: BM25Index | FormerIndex, target: BM25Index) -> None:

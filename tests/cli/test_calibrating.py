@@ -69,7 +69,7 @@ def judged(tmp_path: Path) -> Path:
 def test_calibrate_answers_keeps_a_model(judged: Path) -> None:
     question = next(iter(JUDGED))
     assert "confidence" not in run_json("search", question)[0]
-    assert_fails(run("search", question, "--min-confidence", 0.5), "fit one by `rag-bm25 calibrate-answers`")
+    assert_fails(run("search", question, "--min-confidence", 0.5), "fit one with `rag-bm25 calibrate-answers`")
     dry = run_json("calibrate-answers", judged, "--dry-run")
     assert "confidence" not in run_json("search", question)[0]
     assert run_json("calibrate-answers", judged) == dry

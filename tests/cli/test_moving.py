@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
+from support.answers import give_model
 from support.command_line import Databases, assert_fails, run, run_json
 from support.memory_store import Collections
 
@@ -113,7 +114,7 @@ def test_reindex_makes_an_index_with_other_parameters(milvus: Databases) -> None
         assert (index.config.chunk_size, index.config.k1, index.config.b) == (400, 1.2, 0.75)
         assert index.config.analyzer == AnalyzerConfig(stem=False)
         assert index.verify().num_chunks == 3
-    assert run_json(*command) == {"num_chunks": 3, "removed": 0}
+    assert run_json(*command) == {"num_chunks": 3, "removed": 0, "model_lost": False}
     run(*command, "--to-uri", SERVER, "--token", "mine", env={"MILVUS_TO_TOKEN": "theirs"})
     assert (milvus.opened[-1]["uri"], milvus.opened[-1]["token"]) == (SERVER, "theirs")
     assert_fails(
@@ -143,6 +144,15 @@ def test_reindex_replaces_an_index_under_its_name(milvus: Databases) -> None:
     assert run("list").stdout.splitlines()[1].split() == ["docs", "(generation", "2)", "3", "default"]
     assert run("copy", "--to-uri", SERVER).exit_code == 0
     assert "generations" not in run_json("list", "--uri", SERVER)[0]
+
+
+@pytest.mark.parametrize("options", [(), ("--to-collection", "new")], ids=["in place", "another index"])
+def test_reindex_notes_that_the_model_was_not_kept(milvus: Databases, options: tuple[str, ...]) -> None:
+    with BM25Index.from_store(milvus.store("rag.db", "docs")) as index:
+        give_model(index)
+    assert run("reindex", *options, "--k1", "0.9").stderr == (
+        "the confidence model was not kept: run `rag-bm25 calibrate-answers` again\n"
+    )
 
 
 def test_drop_needs_yes(milvus: Databases) -> None:

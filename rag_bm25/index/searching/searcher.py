@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
 
-from rag_bm25.analysis.contract import MissingAnalyzer
+from rag_bm25.analysis.contract import MissingAnalyzer, list_differences
 from rag_bm25.analysis.places import written_form
 from rag_bm25.budget import check_budget
+from rag_bm25.definitions import given_fields
 from rag_bm25.documents.checks import check_sequence
 from rag_bm25.documents.chunks import Hit
 from rag_bm25.documents.encoder import FieldCounts
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
     from rag_bm25.query.query import QueryLike
     from rag_bm25.store.protocol import Store
     from rag_bm25.store.rows import ChunkRow
+    from rag_bm25.weighting.confidence import AnswerModel
     from rag_bm25.weighting.document import DocumentWeighting
     from rag_bm25.weighting.idf import IdfInputs
     from rag_bm25.weighting.query import QueryWeighting
@@ -153,9 +155,7 @@ class Searcher:
         model, weighting = self._live.view.answers, prepared.weighting
         is_fit = model is not None and model.weighting == weighting
         if options.get("min_confidence") is not None and not is_fit:
-            has = "has none" if model is None else f"has one for {model.weighting}, not for {weighting}"
-            hint = "fit one by `rag-bm25 calibrate-answers`, if it is no group, or compare the score_share of hits"
-            raise ParameterError(f"min_confidence needs a model, and {self._store.name} {has}: {hint}")
+            raise ParameterError(_no_model(self._store.name, model, weighting))
         return Judges(self.max_score, prepared.idf_inputs.num_chunks, model if is_fit else None)
 
     # Search
@@ -434,6 +434,21 @@ class Searcher:
             raise ChunkNotFoundError(msg)
         vectors = self.vectors_of(rows, documents)
         return [FeedbackChunk(row.id, vector) for row, vector in zip(rows, vectors, strict=True)]
+
+
+def _no_model(name: str, model: AnswerModel | None, weighting: QueryWeighting) -> str:
+    """Say why a search has no confidence, and how to get one."""
+    if model is None:
+        return (
+            f"min_confidence needs a confidence model, and {name} has none: fit one with `rag-bm25 calibrate-answers` "
+            "(a group of indexes cannot have one), or compare the score_share of hits"
+        )
+    fitted, used = given_fields(model.weighting), given_fields(weighting)
+    return (
+        f"min_confidence needs the weighting that the confidence model of {name} was fitted with: "
+        f"{'; '.join(list_differences(fitted, used, {**fitted, **used}))}. Search with that weighting, or run "
+        "`rag-bm25 calibrate-answers` again"
+    )
 
 
 def has_enough(k: int, _: WeightedQuery, found: Candidates) -> bool:

@@ -157,7 +157,7 @@ def test_a_group_writes_nothing(group: IndexGroup, tmp_path: Path) -> None:
     ):
         with pytest.raises(ReadOnlyError, match="a group of indexes is only searched"):
             write()
-    with pytest.raises(ParameterError, match=r"a group of 2 indexes: .* has none: .*, if it is no group"):
+    with pytest.raises(ParameterError, match=r"a group of 2 indexes: .* has none: .*a group .* cannot have one"):
         group.search("apple", min_confidence=0.5)
 
 

@@ -119,9 +119,16 @@ def test_the_model_of_answers_goes_along_where_no_parameter_differs(config: Inde
     model = give_model(source)
     same, changed = BM25Index.from_store(Named(), config=config), BM25Index.from_store(Named(), config=other)
     lucene = BM25Index.from_store(Named(), config=replace(config, idf="lucene"))
-    for target in (same, changed, lucene):
-        reindex(source, target)
+    lost = [reindex(source, target).model_lost for target in (same, changed, lucene)]
+    assert lost == [False, True, True]
     assert [index._live.view.answers for index in (same, changed, lucene)] == [model, None, None]
+
+
+def test_a_reindex_in_place_tells_that_it_has_lost_the_model(config: IndexConfig, other: IndexConfig) -> None:
+    store = MemoryStore()
+    index = fill(store, config)
+    give_model(BM25Index.from_store(store.reopen(), config=config))  # another process
+    assert [reindex(index, asked).model_lost for asked in (config, other, config)] == [False, True, False]
 
 
 def test_index_is_not_its_own_source(config: IndexConfig) -> None:
