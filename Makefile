@@ -7,8 +7,6 @@ LITE3 := .venv-lite3/bin
 # As in scripts/check.
 IN_PARALLEL := --numprocesses 4 --dist worksteal
 
-COMPOSE := docker compose --project-name rag-bm25-milvus --file docker/milvus-standalone.yaml
-
 .PHONY: help demo bench test test-lite3 test-server test-milvus test-grammar test-langchain test-adapters test-lowest docs notebooks release-check mutants audit milvus-up milvus-down milvus-drop clean
 
 help:
@@ -183,13 +181,13 @@ audit: .venv-audit/dev.stamp
 	touch $@
 
 milvus-up:
-	$(COMPOSE) up --detach --wait
+	docker compose up --detach --wait milvus
 
 milvus-down:
-	$(COMPOSE) down
+	docker compose down
 
 milvus-drop:
-	$(COMPOSE) down --volumes
+	docker compose down --volumes
 
 clean:
 	rm -rf .venv .venv-* mutants site .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage .coverage.*
