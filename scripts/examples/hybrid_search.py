@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 
-from rag_bm25 import BM25Index, IndexConfig, Weighted
+from rag_bm25 import BM25Index, IndexConfig, RagBM25Error, Weighted
 from rag_bm25.langchain import MilvusHybridRetriever
 
 if TYPE_CHECKING:
@@ -111,4 +111,7 @@ def main(arguments: Sequence[str] = ()) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    try:
+        main(sys.argv[1:])
+    except (ImportError, RagBM25Error) as error:
+        sys.exit(str(error))

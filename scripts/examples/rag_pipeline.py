@@ -9,6 +9,7 @@ The chat model is one of LangChain's fakes, so that this runs offline; put your 
 
 from __future__ import annotations
 
+import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,7 +20,7 @@ from langchain_core.output_parsers import StrOutputParser
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import RunnablePassthrough
 
-from rag_bm25 import BM25Index, IndexConfig
+from rag_bm25 import BM25Index, IndexConfig, RagBM25Error
 from rag_bm25.ingestion import splitter
 from rag_bm25.langchain import MilvusBM25Retriever
 
@@ -83,4 +84,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except RagBM25Error as error:
+        sys.exit(str(error))

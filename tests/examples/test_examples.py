@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from support import engines
+from support.programs import run_python
 
-from rag_bm25 import BM25Index
+from rag_bm25 import TLS, BM25Index, StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -72,6 +73,47 @@ def test_an_incremental_ingestion_reports_an_empty_folder(tmp_path: Path, capsys
     out, err = capsys.readouterr()
     assert "0 deleted, 1 in the index" in out
     assert ("line 2: not JSON" in err, "has no file to ingest" in err) == (True, True)
+
+
+def test_an_incremental_ingestion_logs_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    opened: dict[str, Any] = {}
+
+    def refuse(uri: str, _collection: str, **options: Any) -> None:
+        opened.update(options, uri=uri)
+        raise StoreError("nothing listens")
+
+    (tmp_path / "ca.pem").touch()
+    variables = {"URI": "https://milvus:19530", "TOKEN": "kim:open sesame", "TLS_CA": str(tmp_path / "ca.pem")}
+    for name, value in variables.items():
+        monkeypatch.setenv(f"MILVUS_{name}", value)
+    monkeypatch.setattr(BM25Index, "open", refuse)
+    assert main_of("incremental_ingestion")([str(tmp_path), "--chunk-size", "400"]) == 1
+    assert capsys.readouterr().err == "nothing listens\n"
+    assert opened.pop("config").chunk_size == 400
+    assert opened == {"uri": variables["URI"], "token": variables["TOKEN"], "tls": TLS(ca_file=variables["TLS_CA"])}
+    monkeypatch.setenv("MILVUS_URI", "http://milvus:19530")
+    main_of("incremental_ingestion")([str(tmp_path)])
+    assert opened["tls"] is None  # certificates are for https
+
+
+WITHOUT_ENGINE = """
+import importlib.util, runpy, sys
+find = importlib.util.find_spec
+importlib.util.find_spec = lambda name, *of: None if name == "milvus_lite" else find(name, *of)
+sys.argv = sys.argv[1:]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"), [("incremental_ingestion", ["missing"]), ("rag_pipeline", []), ("hybrid_search", [])]
+)
+def test_an_error_of_an_example_is_a_line(name: str, arguments: list[str], tmp_path: Path) -> None:
+    ended = run_python(WITHOUT_ENGINE, EXAMPLES / f"{name}.py", *arguments, cwd=tmp_path)
+    assert ended.returncode == 1
+    assert ended.stderr.count("\n") == 1, ended.stderr
 
 
 def test_a_hybrid_search_finds_what_either_arm_misses(capsys: pytest.CaptureFixture[str]) -> None:
