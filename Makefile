@@ -25,7 +25,7 @@ help:
 	@echo "make release-check   wheel and sdist, built and tested installed; PYTHONS='python3.10 python3.13' names interpreters"
 	@echo "make mutants         broken on purpose, by mutmut and by hand: do the tests notice? An hour or more"
 	@echo "make audit           known vulnerabilities of the dependencies"
-	@echo "make milvus-up       a Milvus server on this machine, by Docker; milvus-down stops it, milvus-drop forgets its data"
+	@echo "make milvus-up       a Milvus server on this machine, by Docker; milvus-down stops all, milvus-drop forgets the data"
 	@echo "make clean           remove the environments and caches"
 
 demo: .venv/all.stamp
