@@ -192,7 +192,7 @@ def test_the_health_of_a_server_is_asked_and_that_of_a_command_is_not(tmp_path: 
     first = tmp_path / "cmdline"
     with HTTPServer(("127.0.0.1", 0), Handler) as server:
         check = in_image("HEALTHCHECK").partition(" CMD ")[2].replace("/proc/1/cmdline", str(first))
-        check = check.replace("127.0.0.1:8765", f"127.0.0.1:{server.server_port}")
+        check = check.replace("8765", str(server.server_port))
         Thread(target=server.serve_forever, daemon=True).start()
         assert is_healthy(check, first, "rag-bm25", "ingest", "/documents/serve")
         assert asked == []
@@ -206,7 +206,8 @@ def is_healthy(check: str, first: Path, *command: str) -> bool:
     """Run the check of a container whose first process is this command."""
     first.write_text("".join(f"{word}\0" for word in command), "utf-8")
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    ended = subprocess.run(["/bin/sh", "-c", check], env={"PATH": path}, capture_output=True, timeout=60, check=False)
+    options: Any = {"env": {"PATH": path, "http_proxy": "http://127.0.0.1:1"}, "capture_output": True, "timeout": 60}
+    ended = subprocess.run(["/bin/sh", "-c", check], check=False, **options)
     return ended.returncode == 0
 
 
