@@ -96,6 +96,7 @@ def test_the_image_beside_milvus_reaches_it_and_is_reached() -> None:
     milvus = urlsplit(given["MILVUS_URI"])
     assert SERVICES[milvus.hostname]["ports"][0].endswith(f":{milvus.port}")
     assert "milvus" in BUILT["depends_on"]
+    assert "image" not in BUILT
     assert given["MILVUS_TOKEN"] is given["RAG_BM25_ACCESS_TOKEN"] is None  # the caller's
 
 
