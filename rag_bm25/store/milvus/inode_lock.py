@@ -9,11 +9,14 @@ import struct
 import sys
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from rag_bm25.errors import StoreLockedError
 
 if sys.platform != "win32":
     import fcntl
+else:
+    fcntl: Any = None
 
 FAR = 2**62  # SQLite locks bytes at 2**30: the two never meet, as a lock of the whole file would on NFS
 NOT_OPEN = -1
