@@ -46,7 +46,7 @@ def test_a_file_is_a_database_of_the_other_engine(tmp_path: Path) -> None:
 def test_a_collection_is_not_one_that_is_spelled_otherwise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = engines.open_store("embedded", tmp_path)
     store.create()
-    monkeypatch.setattr(store._open.client, "has_collection", lambda _name: True)  # of a file system that ignores case
+    monkeypatch.setattr(store._open.client, "has_collection", lambda *_, **__: True)  # as where case is ignored
     other = engines.open_store("embedded", tmp_path, "Docs")
     assert (store.has_collections(), other.has_collections()) == (True, False)
     store.close()

@@ -112,4 +112,6 @@ class InodeLock:
         return f"process {struct.unpack(STRUCT_FLOCK, self._control(fcntl.F_OFD_GETLK, fcntl.F_WRLCK))[3]}"
 
     def _control(self, command: int, kind: int) -> bytes:
-        return fcntl.fcntl(self._file, command, struct.pack(STRUCT_FLOCK, kind, os.SEEK_SET, FAR, os.getpid(), 0))
+        wanted = struct.pack(STRUCT_FLOCK, kind, os.SEEK_SET, FAR, os.getpid(), 0)
+        found: bytes = fcntl.fcntl(self._file, command, wanted)
+        return found
