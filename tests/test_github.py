@@ -140,4 +140,4 @@ def test_the_rows_for_langchain_name_classes_that_are_there() -> None:
 
 
 def test_nothing_is_released_without_the_account_that_publishes() -> None:
-    assert "! grep --line-number OWNER server.json README.md" in commands(JOBS["release: build"])
+    assert "! grep --line-number OWNER server.json README.md README.zh-CN.md" in commands(JOBS["release: build"])
