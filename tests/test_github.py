@@ -1,14 +1,21 @@
-"""The files of .github and CITATION.cff: what they run is there, with no more rights than it needs; versions agree."""
+"""The files of .github, CITATION.cff and server.json: what they run is there, with no more rights than it needs.
+
+Versions agree, and so do the names under which lists of other projects have the package.
+"""
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.vectorstores import VectorStore
 
+import rag_bm25.langchain
 from rag_bm25 import __version__
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -94,3 +101,43 @@ def test_citation_and_changelog_name_this_version() -> None:
     assert (citation["version"], citation["license"]) == (__version__, "Apache-2.0")
     heading = f"\n## {__version__} - {citation['date-released']}\n"
     assert heading in (ROOT / "CHANGELOG.md").read_text("utf-8")
+
+
+def test_the_mcp_registry_is_told_this_version_and_the_name_in_the_readme() -> None:
+    server = json.loads((ROOT / "server.json").read_text("utf-8"))
+    (package,) = server["packages"]
+    assert (package["registryType"], package["identifier"]) == (
+        "pypi",
+        re.findall('^name = "(.*)"', PYPROJECT, re.MULTILINE)[0],
+    )
+    assert (server["version"], package["version"]) == (__version__, __version__)
+    assert re.findall(r"<!-- mcp-name: (\S+) -->", (ROOT / "README.md").read_text("utf-8")) == [server["name"]]
+    assert len(server["description"]) <= 100  # its schema's limit
+
+
+def test_what_the_mcp_registry_runs_is_a_command_with_its_extras() -> None:
+    (package,) = json.loads((ROOT / "server.json").read_text("utf-8"))["packages"]
+    name, _, version = package["runtimeArguments"][0]["value"].partition("==")
+    extras = name.removeprefix("rag-bm25[").removesuffix("]").split(",")
+    assert version == __version__
+    assert {"cli", "serve"} <= set(extras) <= set(re.findall(r"^([\w-]+) = \[", PYPROJECT, re.MULTILINE))
+    app = pytest.importorskip("rag_bm25.cli.app").app
+    from typer.main import get_command
+
+    command, *options = [part.get("value") or part["name"] for part in package["packageArguments"]]
+    (serve,) = [each for each in get_command(app).commands.values() if each.name == command]
+    assert set(options) <= {option for parameter in serve.params for option in parameter.opts}
+
+
+def test_the_rows_for_langchain_name_classes_that_are_there() -> None:
+    (rows,) = re.findall(
+        r"^```yaml\n(.*?)^```", (ROOT / "CONTRIBUTING.md").read_text("utf-8"), re.MULTILINE | re.DOTALL
+    )
+    for kind, base in {"retrievers": BaseRetriever, "vectorstores": VectorStore}.items():
+        for row in yaml.safe_load(rows)["python"][kind]:
+            assert issubclass(vars(rag_bm25.langchain)[row["name"]], base)
+            assert f'name = "{row["pypi"]}"' in PYPROJECT
+
+
+def test_nothing_is_released_without_the_account_that_publishes() -> None:
+    assert "! grep --line-number OWNER server.json README.md README.zh-CN.md" in commands(JOBS["release: build"])

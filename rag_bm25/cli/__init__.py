@@ -23,4 +23,4 @@ def main() -> None:
         sys.exit(INTERRUPTED)
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
-    app(prog_name="rag-bm25")
+    app(prog_name="rag-bm25", windows_expand_args=False)  # an argument may have a star

@@ -51,7 +51,7 @@ def _open_regular(real: Path, path: str, flags: int) -> int:
 def _open_without_links(real: Path, flags: int) -> int:
     """Open a file from folder to folder, so that no link is followed, whenever it was put there."""
     if os.open not in os.supports_dir_fd:
-        if os.path.realpath(real) != str(real):
+        if os.path.normcase(os.path.realpath(real)) != os.path.normcase(real):
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
         return os.open(real, flags)
     names = real.parts[1:]

@@ -99,7 +99,8 @@ def listen(settings: Settings) -> socket.socket:
         family, *_, address = found[0]
         with ExitStack() as on_failure:
             listener = on_failure.enter_context(socket.socket(family, kind, protocol))
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if sys.platform != "win32":  # there, it would let two servers have one port
+                listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listener.bind(address)
             listener.listen(MAX_CONNECTIONS)
             on_failure.pop_all()
@@ -166,8 +167,9 @@ def serve_stdio(served: Served, *, allow_writes: bool) -> None:
 
 async def _serve_stdio(server: Server[Any], served: Served) -> None:
     stopping: list[asyncio.Task[None]] = []
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, lambda: stopping.append(asyncio.create_task(stop())))
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):  # the handlers of a loop are not for Windows
+        signal.signal(number, lambda *_: loop.call_soon_threadsafe(lambda: stopping.append(loop.create_task(stop()))))
 
     async def stop() -> None:
         if len(stopping) == 1:

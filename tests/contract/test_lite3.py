@@ -43,6 +43,16 @@ def test_a_file_is_a_database_of_the_other_engine(tmp_path: Path) -> None:
         engines.open_store("embedded", tmp_path)
 
 
+def test_a_collection_is_not_one_that_is_spelled_otherwise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = engines.open_store("embedded", tmp_path)
+    store.create()
+    monkeypatch.setattr(store._open.client, "has_collection", lambda *_, **__: True)  # as where case is ignored
+    other = engines.open_store("embedded", tmp_path, "Docs")
+    assert (store.has_collections(), other.has_collections()) == (True, False)
+    store.close()
+    other.close()
+
+
 @pytest.mark.parametrize("method", ["flush", "insert", "delete"])
 def test_after_a_failure_nothing_is_asked_of_the_engine_until_the_database_is_opened_again(
     method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

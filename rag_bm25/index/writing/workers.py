@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import signal
+import sys
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
@@ -165,7 +166,7 @@ def _starting() -> Iterator[None]:
 @contextmanager
 def _sigint_blocked() -> Iterator[None]:
     """Block SIGINT while processes start, which inherit that: until they ignore it themselves, it would end them."""
-    if not hasattr(signal, "pthread_sigmask"):  # Windows
+    if sys.platform == "win32":
         yield
         return
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})

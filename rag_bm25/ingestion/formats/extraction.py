@@ -5,12 +5,10 @@ from __future__ import annotations
 import atexit
 import json
 import os
-import select
 import subprocess
 import sys
-import time
-from contextlib import suppress
-from threading import Lock
+from contextlib import contextmanager, suppress
+from threading import TIMEOUT_MAX, Lock, Timer
 from typing import TYPE_CHECKING, Any
 
 from rag_bm25.errors import InputError, MissingExtraError
@@ -19,6 +17,7 @@ from rag_bm25.ingestion.opening import open_regular
 from rag_bm25.safe_path import SAFE_PATH, safe_path
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 MAX_FILE_BYTES = 512 << 20
@@ -54,7 +53,7 @@ class Extractor:
                 self._stop()
                 if isinstance(error, _TimedOutError):
                     raise InputError(f"{path}: not read within {timeout:g} s") from None
-                if isinstance(error, BrokenPipeError | EOFError):
+                if isinstance(error, EOFError):
                     raise InputError(f"{path}: it made the parser crash") from None
                 raise
         if "missing" in answer:
@@ -73,11 +72,14 @@ class Extractor:
         process = self._started()
         assert process.stdin is not None
         assert process.stdout is not None
-        deadline = time.monotonic() + timeout
-        process.stdin.write(json.dumps(request).encode() + b"\n")
-        process.stdin.flush()
-        size = int.from_bytes(_read(process.stdout.fileno(), 8, deadline), "big")
-        answer: dict[str, Any] = json.loads(_read(process.stdout.fileno(), size, deadline))
+        with _killed_after(timeout, process):
+            try:
+                process.stdin.write(json.dumps(request).encode() + b"\n")
+                process.stdin.flush()
+            except OSError:  # Windows has another one for a broken pipe
+                raise EOFError from None
+            size = int.from_bytes(_read(process.stdout.fileno(), 8), "big")
+            answer: dict[str, Any] = json.loads(_read(process.stdout.fileno(), size))
         return answer
 
     def _started(self) -> subprocess.Popen[bytes]:
@@ -105,13 +107,34 @@ class Extractor:
                     pipe.close()
 
 
-def _read(descriptor: int, size: int, deadline: float) -> bytes:
-    """Read exactly so many bytes before a moment."""
+@contextmanager
+def _killed_after(timeout: float, process: subprocess.Popen[bytes]) -> Iterator[None]:
+    """Kill a process that does not answer in time, which ends its answer; Windows cannot wait for a pipe otherwise."""
+    is_late: list[bool] = []
+
+    def kill() -> None:
+        is_late.append(True)
+        process.kill()
+
+    timer = Timer(min(timeout, TIMEOUT_MAX), kill)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    except EOFError:
+        if not is_late:
+            raise
+    finally:
+        timer.cancel()
+        timer.join()  # it may be killing at this moment
+    if is_late:
+        raise _TimedOutError
+
+
+def _read(descriptor: int, size: int) -> bytes:
+    """Read exactly so many bytes."""
     data = bytearray()
     while len(data) < size:
-        ready, _, _ = select.select([descriptor], [], [], max(0, deadline - time.monotonic()))
-        if not ready:
-            raise _TimedOutError
         part = os.read(descriptor, min(_CHUNK, size - len(data)))
         if not part:
             raise EOFError

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import resource
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -48,6 +47,11 @@ def answer(path: str, real: str, **options: Any) -> dict[str, Any]:
 
 
 def _limit_memory() -> None:
+    """Bound the memory of this process, where the system can."""
+    if sys.platform != "linux":
+        return
+    import resource
+
     used = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + MAX_MEMORY, used + MAX_MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -56,8 +60,7 @@ def _limit_memory() -> None:
 def main() -> None:
     """Answer requests, a JSON object a line, until the input ends."""
     answers, sys.stdout = sys.stdout.buffer, sys.stderr  # what parsers print is no answer
-    if sys.platform == "linux":
-        _limit_memory()
+    _limit_memory()
     for line in sys.stdin.buffer:
         request = json.loads(line)
         reply = json.dumps(answer(**request)).encode()

@@ -9,11 +9,14 @@ import struct
 import sys
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from rag_bm25.errors import StoreLockedError
 
 if sys.platform != "win32":
     import fcntl
+else:
+    fcntl: Any = None
 
 FAR = 2**62  # SQLite locks bytes at 2**30: the two never meet, as a lock of the whole file would on NFS
 NOT_OPEN = -1
@@ -109,4 +112,6 @@ class InodeLock:
         return f"process {struct.unpack(STRUCT_FLOCK, self._control(fcntl.F_OFD_GETLK, fcntl.F_WRLCK))[3]}"
 
     def _control(self, command: int, kind: int) -> bytes:
-        return fcntl.fcntl(self._file, command, struct.pack(STRUCT_FLOCK, kind, os.SEEK_SET, FAR, os.getpid(), 0))
+        wanted = struct.pack(STRUCT_FLOCK, kind, os.SEEK_SET, FAR, os.getpid(), 0)
+        found: bytes = fcntl.fcntl(self._file, command, wanted)
+        return found

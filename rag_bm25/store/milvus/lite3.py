@@ -159,6 +159,17 @@ class Engine(FlushingEngine, EmbeddedEngine):
         failure = f"milvus-lite 3 at {self.place} does not answer; where a proxy is set, add 127.0.0.1 to no_proxy"
         return connect_client(uri, failure, grpc_options={"grpc.enable_http_proxy": 0, **NO_PINGS})
 
+    def read(self, method: str, *args: Any, **kwargs: Any) -> Any:
+        """Call the engine; where the file system ignores case, ``docs`` is not the collection ``Docs``.
+
+        The engine looks for a folder, and would open the one of the other name a second time.
+        """
+        answer = super().read(method, *args, **kwargs)
+        if method == "has_collection" and answer:
+            names = super().read("list_collections")
+            return args[0] in names or args[0].lower() not in map(str.lower, names)
+        return answer
+
     def write(self, method: str, *args: Any, **kwargs: Any) -> Any:
         """Call a method that changes something; what a killed process left of a collection is no obstacle to it."""
         if method == "create_collection":
