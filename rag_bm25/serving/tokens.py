@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
 from hmac import compare_digest
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, cast
 
 from rag_bm25.definitions import Between, options_of, read_options
 from rag_bm25.documents.checks import check_namespace
@@ -79,10 +79,8 @@ class Token:
         if not isinstance(plain, dict):
             raise ParameterError("a token must be a JSON object")
         if not re.fullmatch("[0-9a-f]{64}", str(plain.get("digest"))):
-            raise ParameterError(
-                "digest must be the SHA-256 of a token, 64 hexadecimal digits: `rag-bm25 token` has it"
-            )
-        return cls(**read_options(options_of(cls), plain, "token"))
+            raise ParameterError("digest must be the SHA-256 of a token, in 64 hexadecimal digits")
+        return cls(**read_options(options_of(cast("type", cls)), plain, "token"))
 
 
 class TokenFile:
@@ -131,7 +129,7 @@ def read_tokens(path: Path, data: bytes) -> tuple[Token, ...]:
     for number, line in enumerate(data.split(b"\n"), 1):
         if line.strip():
             try:
-                token = Token.read(json.loads(line))
+                token = Token.read(json.loads(line.decode()))
                 _require_new(token, tokens)
             except RagBM25Error as error:
                 raise ParameterError(f"{path}, line {number}: {error}") from None
