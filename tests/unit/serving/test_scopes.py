@@ -472,9 +472,11 @@ def test_a_part_follows_writes_and_generations(tmp_path: Path) -> None:
     index.add(["A notice."], ids=["other"], metadatas=[{"tenant": "b"}])
     assert part.stats().num_chunks == before + 1
     assert [chunk.id for chunk in part.get(["new", "other"])] == ["new"]
+    index.add(["A notice."], ids=["other"], metadatas=[{"tenant": "a"}])
+    assert part.stats().num_chunks == before + 2
     reindex(index, IndexConfig(chunk_size=30))
     assert part.stats().chunk_size == 30
-    assert part.stats().num_chunks == before + 1
+    assert part.stats().num_chunks == before + 2
 
 
 def test_a_part_is_not_written_and_reaches_no_other_namespace() -> None:
