@@ -39,14 +39,14 @@ OURS = "a token with the scope of one tenant"
 OWN = {
     "ours.txt#0": "The notice period of the handbook is thirty days.",
     "ours.txt#1": "A written notice is sent to the staff.",
-    "ours.txt#2": "Probation lasts three months in the iphone division.",
+    "ours.txt#2": "Probation lasts three months in the iphone division, also for a runner who is running.",
     "both.txt#0": "Handbook, chapter one: notice and probation.",
     "both.txt#2": "Handbook, chapter three: holidays.",
 }
 FOREIGN = {
     "theirs.txt#0": "The zebrafish merger: notice of a secret price, zebrafish price.",
     "theirs.txt#1": "Notice, notice, notice: the IPHONE quagga contract.",
-    "theirs.txt#2": "Holidays in Timbuktu.",
+    "theirs.txt#2": "Holidays in Timbuktu, at Runninghaus.",
     "both.txt#1": "Handbook, chapter two: zebrafish and quaggas.",
     "both.txt#3": "Handbook, chapter four: Timbuktu.",
 }
@@ -165,7 +165,7 @@ def explained(k: int = 5) -> list[dict[str, Any]]:
     ]
 
 
-TYPED = ("zebrafsh", "zebr", "the quag", "hanbook", "iphon", "notice timbukt")
+TYPED = ("zebrafsh", "zebr", "the quag", "hanbook", "iphon", "notice timbukt", "runnin")
 COUNTED = ({"terms": "notice zebrafish handbook quagga"}, {"terms": ["timbuktu"]})
 SPACES = ({}, {"namespace": "acme"}, {"namespace": "rival"}, {"namespace": "nowhere"})
 MANY = {"namespace": ["rival", "acme"]}
