@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from contextvars import Context
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
@@ -20,8 +21,12 @@ from rag_bm25.errors import InputError, ReadOnlyError
 from rag_bm25.index.scoped import narrow
 from rag_bm25.ingestion import reindex
 from rag_bm25.serving import agents
+from rag_bm25.serving.access import ACCESS, NOTHING
+from rag_bm25.serving.answers import RefusedError
 from rag_bm25.serving.app import build_app
 from rag_bm25.serving.observing import Observer
+from rag_bm25.serving.requests import Search
+from rag_bm25.serving.routes import OPERATIONS
 from rag_bm25.serving.served import Served
 from rag_bm25.serving.settings import Settings
 from rag_bm25.serving.tokens import TokenFile
@@ -29,6 +34,8 @@ from rag_bm25.serving.tokens import TokenFile
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
+
+    from rag_bm25.serving.access import Access
 
 httpx = pytest.importorskip("httpx", reason="the tests of the server ask it with httpx")
 
@@ -501,3 +508,15 @@ def test_a_part_is_not_written_and_reaches_no_other_namespace() -> None:
         with pytest.raises(InputError, match="must be one of those of this part"):
             read()
     assert part.get(["theirs.txt#0"], namespace="rival") == []
+
+
+def test_what_has_passed_no_guard_is_not_answered(asker: Any) -> None:
+    async def ask(access: Access | None) -> Any:
+        if access is not None:
+            ACCESS.set(access)
+        asked = Search(query="notice", all_namespaces=True)
+        return await asker.served.ask(OPERATIONS[0].call, lambda: asked, lambda _, answer: answer)
+
+    for access, error in ((None, LookupError), (NOTHING, RefusedError)):
+        with pytest.raises(error):
+            Context().run(asyncio.run, ask(access))
