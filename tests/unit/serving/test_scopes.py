@@ -10,6 +10,7 @@ import asyncio
 import json
 from contextvars import Context
 from hashlib import sha256
+from itertools import cycle
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
@@ -28,7 +29,7 @@ from rag_bm25.serving.observing import Observer
 from rag_bm25.serving.requests import Search
 from rag_bm25.serving.routes import OPERATIONS
 from rag_bm25.serving.served import Served
-from rag_bm25.serving.settings import Settings
+from rag_bm25.serving.settings import Limits, Settings
 from rag_bm25.serving.tokens import TokenFile
 
 if TYPE_CHECKING:
@@ -165,11 +166,12 @@ def for_agents(given: dict[str, Any]) -> bool:
     return not given.keys() & {"weighting", "boosts", "search_params"}
 
 
-def explained(k: int = 5) -> list[dict[str, Any]]:
-    return [{**given, "id": id_, "k": k} for given in SEARCHES for id_ in IDS[:3]] + [
-        {**QUERY, "id": "theirs.txt#0", "chunk_namespace": "rival"},
-        {**QUERY, "id": "theirs.txt#0", **EVERYWHERE, "chunk_namespace": "rival"},
-    ]
+EXPLAINED = [
+    *({**given, "id": id_} for given, id_ in zip(SEARCHES, cycle(IDS[:3]), strict=False)),
+    *({**QUERY, "id": id_, **EVERYWHERE} for id_ in IDS),
+    {**QUERY, "id": "theirs.txt#0", "chunk_namespace": "rival"},
+    {**QUERY, "id": "theirs.txt#0", **EVERYWHERE, "chunk_namespace": "rival"},
+]
 
 
 TYPED = ("zebrafsh", "zebr", "the quag", "hanbook", "iphon", "notice timbukt", "runnin")
@@ -180,10 +182,10 @@ CHUNK = {"text": "New zebrafish.", "id": "theirs.txt#0"}
 
 ROWS: dict[str, list[Ask]] = {
     f"GET,POST {API}/search": [*(post("/search", **given) for given in SEARCHES), get("/search", **QUERY)],
-    f"GET,POST {API}/explain": [post("/explain", **given) for given in explained()],
+    f"GET,POST {API}/explain": [post("/explain", **given) for given in EXPLAINED],
     f"GET,POST {API}/why": [
         *(post("/why", **given) for given in SEARCHES),
-        *(post("/why", **given) for given in explained(1)),
+        *(post("/why", **given) for given in EXPLAINED),
         post("/why", query="zebrafsh", **EVERYWHERE),
         post("/why", **QUERY, id="no.txt#0", **EVERYWHERE),
     ],
@@ -218,7 +220,7 @@ ROWS: dict[str, list[Ask]] = {
         for context in ({}, {"context": "neighbors"}, {"context": "document"})
     ],
     "tool search": [tool("search", **given) for given in SEARCHES if for_agents(given)],
-    "tool explain": [tool("explain", **given) for given in explained() if for_agents(given)],
+    "tool explain": [tool("explain", **given) for given in EXPLAINED if for_agents(given)],
     "tool suggest": [tool("suggest", query=typed, **place) for typed in TYPED for place in PLACES],
     "tool statistics": [
         tool("statistics", **place, terms="notice zebrafish", k=50, prefix=prefix)
@@ -319,7 +321,7 @@ def without_times(value: Any) -> Any:
 def serve(scope: str, folder: Path, *, both: bool, **more: Any) -> Server:
     """Serve an index with one or both tenants, to the operator and to the first tenant."""
     tokens = make_tokens(folder / "tokens", {"digest": digest(OURS), **SCOPES[scope], **more})
-    settings = Settings(token=WHOLE, tokens=tokens, allow_writes=True)
+    settings = Settings(token=WHOLE, tokens=tokens, allow_writes=True, limits=Limits(seconds=3600, work=3600))
     server = Served(make_index(scope, both=both), Observer(), settings.limits, "docs"), settings
     if both:  # jobs of others
         added = post("/chunks", chunks=[{"text": "Gone.", "id": "gone"}], namespace="rival")

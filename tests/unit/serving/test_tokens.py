@@ -144,10 +144,10 @@ def test_requests_at_once_have_each_their_own_scope(index: Any, file: Path) -> N
     from rag_bm25.serving.app import build_app
     from rag_bm25.serving.observing import Observer
     from rag_bm25.serving.served import Served
-    from rag_bm25.serving.settings import Settings
+    from rag_bm25.serving.settings import Limits, Settings
 
     file.write_text(line(namespaces=["tenant"]) + line(name="bob", digest=sha256(b"bob").hexdigest(), namespaces=[""]))
-    settings = Settings(tokens=TokenFile(file))
+    settings = Settings(tokens=TokenFile(file), limits=Limits(seconds=3600, work=3600))
     app = build_app(Served(index, Observer(), settings.limits, "docs"), settings)
     message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}
     message["params"] = {"name": "search", "arguments": {"query": "notice", "all_namespaces": True}}  # type: ignore[assignment]
