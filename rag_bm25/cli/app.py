@@ -202,4 +202,6 @@ _add(
     "--http 127.0.0.1:8765",
     "--mcp",
     "--http 127.0.0.1:8765 --allow-writes",
+    "--http 127.0.0.1:8765 --tokens tokens.jsonl",
 )
+_add("token", serving.token, "alice --namespace sales --namespace support >> tokens.jsonl")

@@ -1,5 +1,6 @@
-"""``rag-bm25 serve``."""
+"""``rag-bm25 serve``, and the tokens of those who ask."""
 
+import sys
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
@@ -12,6 +13,7 @@ from rag_bm25.cli import options as opt
 from rag_bm25.cli.console import print_note
 from rag_bm25.ingestion.files import find_files
 from rag_bm25.serving.settings import Limits, Settings, parse_address
+from rag_bm25.serving.tokens import TokenFile, make_token
 
 
 def serve(
@@ -34,6 +36,10 @@ def serve(
             metavar="TOKEN|@FILE",
         ),
     ] = None,
+    tokens: Annotated[
+        Path | None,
+        opt.option("File of further tokens, each with a scope; `rag-bm25 token` makes its lines.", metavar="FILE"),
+    ] = None,
     cert: Annotated[Path | None, opt.option("PEM file of the server's certificate, for HTTPS.", metavar="FILE")] = None,
     key: Annotated[Path | None, opt.option("Its private key.", metavar="FILE")] = None,
     behind_proxy: Annotated[
@@ -54,6 +60,8 @@ def serve(
     """Serve an index to people, programs and agents: one process owns it, many use it."""
     if (http is None) != mcp:
         raise typer.BadParameter("give one of --http HOST:PORT and --mcp")
+    if mcp and tokens:
+        raise typer.BadParameter("is for --http: who starts --mcp has all rights", param_hint="--tokens")
     if len(place.collection) > 1 and (allow_writes or ingest):
         raise typer.BadParameter("must be given once: several indexes are only read", param_hint="--collection")
     limits = Limits(seconds=timeout, work=budget, running=concurrency)
@@ -69,6 +77,7 @@ def serve(
         tuple(allow_origin or ()),
         allow_writes,
         limits,
+        None if tokens is None else TokenFile(tokens),
     )
     with require_extra('serving needs starlette, uvicorn and mcp: pip install "rag-bm25[serve]"'):
         from rag_bm25.serving.observing import Observer
@@ -87,3 +96,19 @@ def serve(
         shown = f"[{host}]" if ":" in host else host
         address = f"{settings.scheme}://{shown}:{listener.getsockname()[1]}"
         serve_http(served, settings, listener, lambda: print_note(f"serving {address}"))
+
+
+def token(
+    name: Annotated[str, opt.argument("NAME", "Name of the token, for those who keep the file.")],
+    namespace: Annotated[
+        list[str] | None,
+        opt.option("Namespace that it is for; may be repeated; by default all.", metavar="NAME"),
+    ] = None,
+    filter: opt.Filter = None,
+    write: Annotated[bool, opt.option("Let it add and delete chunks, too.", "--write")] = False,
+) -> None:
+    """Make an access token: its line for the file of `serve --tokens` goes to stdout, the token itself to stderr."""
+    conditions = opt.parse_filter_option(filter)
+    secret, line = make_token(name, namespaces=namespace, filter=conditions, write=write or None)
+    sys.stdout.write(f"{line}\n")
+    print_note(f"the token of {name}, which is not shown again: {secret}")

@@ -52,10 +52,15 @@ class Corrector:
 
     def _likeliest_form(self, word: str, term: str, *, is_last: bool) -> str:
         """Return the form of a longer term, of one with a near spelling or, if there is neither, of a stem."""
-        longer = list(filter(LETTERS.fullmatch, self.speller.lookup.beginning_with(word))) if is_last else []
+        longer = self._longer_than(word) if is_last else []
         stems = self._stems_of(word) if is_last else []
         completed = self._complete(word, [*longer, *stems]) if longer else ""
         return completed or self._respell(word, term) or self._complete(word, stems)
+
+    def _longer_than(self, word: str) -> list[str]:
+        """Return the known terms that begin with a word, the most frequent ones."""
+        longer = list(filter(LETTERS.fullmatch, self.speller.lookup.beginning_with(word)))
+        return most_frequent(longer, self.speller.dfs, MAX_COMPLETED)
 
     def _stems_of(self, word: str) -> list[str]:
         """Return the longest known term that a word begins with: of ``runnin``, ``run``."""

@@ -14,6 +14,7 @@ from mcp.shared.exceptions import MCPError
 from rag_bm25._version import __version__
 from rag_bm25.errors import short_repr
 from rag_bm25.serving import fields, requests, texts
+from rag_bm25.serving.access import ACCESS
 from rag_bm25.serving.answers import RefusedError, to_bytes
 from rag_bm25.serving.operations import Call, Operations
 
@@ -140,7 +141,7 @@ TEMPLATE = types.ResourceTemplate(
 def build_mcp_server(served: Served, *, allow_writes: bool) -> Server[Any]:
     """Return the server of the protocol."""
     tools = [tool for tool in TOOLS if allow_writes or not tool.call.writes]
-    handlers = _Handlers(served, {tool.name: tool for tool in tools}, [tool.describe() for tool in tools])
+    handlers = _Handlers(served, {tool.name: (tool, tool.describe()) for tool in tools})
     return Server(
         "rag-bm25",
         version=__version__,
@@ -158,19 +159,23 @@ class _Handlers:
     """The answers to the requests of the protocol."""
 
     served: Served
-    tools: dict[str, Tool]
-    listed: list[types.Tool]
+    tools: dict[str, tuple[Tool, types.Tool]]  # each with its description
+
+    def _offered(self) -> dict[str, tuple[Tool, types.Tool]]:
+        """Return the tools that the access of the request has a use for."""
+        writes = ACCESS.get().writes
+        return {name: each for name, each in self.tools.items() if writes or not each[0].call.writes}
 
     async def list_tools(self, *_: Any) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=self.listed)
+        return types.ListToolsResult(tools=[described for _, described in self._offered().values()])
 
     async def call_tool(self, _: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
-        tool = self.tools.get(params.name)
-        if tool is None:
-            names = ", ".join(self.tools)
+        tools = self._offered()
+        if params.name not in tools:
+            names = ", ".join(tools)
             raise MCPError(types.INVALID_PARAMS, f"there is no tool {short_repr(params.name)}; there are {names}")
         try:
-            answer = await _use(tool, params.arguments or {}, self.served)
+            answer = await _use(tools[params.name][0], params.arguments or {}, self.served)
         except Exception as error:  # noqa: BLE001 - each becomes an answer
             refusal = self.served.to_refusal(error)
             return types.CallToolResult(content=[_to_content(f"error: {refusal.message}")], is_error=True)

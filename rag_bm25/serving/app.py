@@ -69,7 +69,7 @@ async def _refuse_stream(_: HttpRequest) -> Response:
 
 
 async def _describe(settings: Settings, _: HttpRequest) -> Response:
-    return JSONResponse(describe(API, OPERATIONS, with_token=settings.token is not None))
+    return JSONResponse(describe(API, OPERATIONS, with_token=not settings.is_open))
 
 
 async def _metrics(server: Served, _: HttpRequest) -> Response:

@@ -10,12 +10,14 @@ from urllib.parse import urlsplit
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse, Response
 
+from rag_bm25.serving.access import ACCESS, EVERYTHING, NOTHING
 from rag_bm25.serving.answers import RefusedError, to_refusal
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from rag_bm25.events import Events
+    from rag_bm25.serving.access import Access
     from rag_bm25.serving.settings import Settings
 
 HEADERS = {
@@ -25,7 +27,8 @@ HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "content-security-policy": "default-src 'self'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'",
 }
-DATA = ("/api/", "/mcp", "/metrics")  # all else is the same for everybody
+PARTED = ("/api/", "/mcp")  # what is asked here passes `Served.ask`
+DATA = (*PARTED, "/metrics")  # all else is the same for everybody
 PREFLIGHT = {
     "access-control-allow-methods": "GET, POST, DELETE",
     "access-control-allow-headers": "authorization, content-type, mcp-protocol-version, mcp-method, mcp-name",
@@ -44,7 +47,9 @@ class Guard:
         self._room = Room(settings.limits.held)
         self._hosts = settings.own_hosts()
         self._origins = frozenset(origin.lower().rstrip("/") for origin in settings.origins)
-        self._token = None if settings.token is None else f"Bearer {settings.token}".encode()
+        self._is_open = settings.is_open
+        self._token = None if settings.token is None else settings.token.encode()
+        self._tokens = settings.tokens
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Refuse the request, or pass it on."""
@@ -77,7 +82,7 @@ class Guard:
             if is_friend and scope["method"] == "OPTIONS":
                 await Response(None, 204, PREFLIGHT)(scope, body, send_guarded)
                 return
-            self._check_token(scope["path"], given)
+            ACCESS.set(self._access_to(scope["path"], given))
             await self._app(scope, body, send_guarded)
         except Exception as error:  # noqa: BLE001 - no traceback in any log
             if counts:
@@ -95,10 +100,24 @@ class Guard:
         if path.startswith(DATA):
             self._check_origin(headers, host)
 
-    def _check_token(self, path: str, headers: Headers) -> None:
-        given = headers.get("authorization", "").encode("latin-1")
-        if self._token is not None and path.startswith(DATA) and not hmac.compare_digest(given, self._token):
+    def _access_to(self, path: str, headers: Headers) -> Access:
+        """Return what a request gives access to, or refuse it."""
+        if not path.startswith(DATA):
+            return NOTHING
+        access = EVERYTHING if self._is_open else self._find_access(headers)
+        if access is None:
             raise RefusedError(401, "wrong_token", "the header Authorization must be 'Bearer' and the access token")
+        if not access.is_whole and not path.startswith(PARTED):
+            raise RefusedError(403, "out_of_scope", "this is about the whole index, and the access token is not")
+        return access
+
+    def _find_access(self, headers: Headers) -> Access | None:
+        scheme, _, token = headers.get("authorization", "").encode("latin-1").partition(b" ")
+        if scheme != b"Bearer":
+            return None
+        if self._token is not None and hmac.compare_digest(token, self._token):
+            return EVERYTHING
+        return None if self._tokens is None else self._tokens.find(token)
 
     def _check_origin(self, headers: Headers, host: str) -> None:
         origin = headers.get("origin")

@@ -59,19 +59,19 @@ class Job:
 
 
 class Jobs:
-    """The jobs under way, and the last ones that have ended."""
+    """The jobs under way, and the last ones that have ended; those of a part of an index are among those of all."""
 
-    def __init__(self) -> None:
+    def __init__(self, of_all: Jobs | None = None) -> None:
         self._jobs: deque[Job] = deque(maxlen=MAX_KEPT)
         self._lock = threading.Lock()
-        self._stopped = threading.Event()
+        self.stopped: threading.Event = threading.Event() if of_all is None else of_all.stopped
+        self._of_all = of_all
 
     @contextmanager
     def run(self, kind: str) -> Iterator[Job]:
         """Note a job for the body of a ``with`` statement."""
-        job = Job(kind, self._stopped)
-        with self._lock:
-            self._jobs.append(job)
+        job = Job(kind, self.stopped)
+        self.keep(job)
         try:
             yield job
         except BaseException as error:
@@ -83,9 +83,16 @@ class Jobs:
         finally:
             job.ended = time.time()
 
+    def keep(self, job: Job) -> None:
+        """Keep a job among the last ones."""
+        with self._lock:
+            self._jobs.append(job)
+        if self._of_all is not None:
+            self._of_all.keep(job)
+
     def stop(self) -> None:
         """End long calls after the batch that they write."""
-        self._stopped.set()
+        self.stopped.set()
 
     def to_json(self) -> list[dict[str, Any]]:
         """Return the jobs as JSON values, the newest first."""

@@ -37,10 +37,16 @@ class Operations:
     """What the server does with an index; clients know it by its title."""
 
     def __init__(self, index: BM25Index, title: str) -> None:
-        self._index = index
+        self._index = self._written = index
         self._title = title
         self.jobs = Jobs()
         self._lengths: tuple[object, list[int]] = (None, [])  # those of the last call, and what they were read from
+
+    def within(self, part: BM25Index) -> Operations:
+        """Return the operations on a part of the index, which show no other jobs than their own."""
+        narrowed = Operations(part, self._title)
+        narrowed._written, narrowed.jobs = self._index, Jobs(self.jobs)
+        return narrowed
 
     def warm_up(self) -> None:
         """Search once, and for another spelling, so that nobody waits until engine and vocabulary are loaded."""
@@ -224,7 +230,7 @@ class Operations:
             raise InputError("either every chunk has an embedding, or none")
         with self.jobs.run("add") as job:
             job.report(Progress("chunks", 0, len(given)))
-            ids = self._index.add(
+            ids = self._written.add(
                 [chunk.text for chunk in given],
                 ids=[chunk.id for chunk in given],
                 metadatas=[chunk.metadata for chunk in given],
@@ -248,7 +254,7 @@ class Operations:
             raise InputError("exactly one of ids, source and filter must be given")
         condition = asked.filter if asked.source is None else {"source": asked.source}
         with self.jobs.run("delete") as job:
-            deleted = self._index.delete(asked.ids, filter=condition, namespace=asked.namespace)
+            deleted = self._written.delete(asked.ids, filter=condition, namespace=asked.namespace)
             job.note(Progress("chunks", deleted, deleted))
         return {"deleted": deleted}
 

@@ -18,6 +18,7 @@ from mcp.server.stdio import stdio_server
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from rag_bm25.errors import ParameterError
+from rag_bm25.serving.access import ACCESS, EVERYTHING
 from rag_bm25.serving.agents import build_mcp_server
 from rag_bm25.serving.app import build_app
 
@@ -162,6 +163,7 @@ def _begin_to_stop(served: Served) -> None:
 
 def serve_stdio(served: Served, *, allow_writes: bool) -> None:
     """Serve MCP over stdin and stdout until stdin ends or a signal comes; stdout carries messages alone."""
+    ACCESS.set(EVERYTHING)  # who starts the program has its rights
     asyncio.run(_serve_stdio(build_mcp_server(served, allow_writes=allow_writes), served))
 
 

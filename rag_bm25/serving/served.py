@@ -9,6 +9,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rag_bm25.events import Events
+from rag_bm25.index.scoped import narrow
+from rag_bm25.index.searching.memo import QueryMemo
+from rag_bm25.serving.access import ACCESS
 from rag_bm25.serving.answers import RefusedError, to_refusal
 from rag_bm25.serving.gate import Gate
 from rag_bm25.serving.operations import Operations
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
 
     from rag_bm25.index.index import BM25Index
     from rag_bm25.ingestion.files import Found
+    from rag_bm25.serving.access import Access
     from rag_bm25.serving.fields import Request
     from rag_bm25.serving.observing import Observer
     from rag_bm25.serving.operations import Call
@@ -25,6 +29,8 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 
+MAX_PARTS = 64
+"""Number of parts of the index that are kept ready, for tokens with a scope."""
 GENERATION = ", generation [0-9]+"
 """What the name of an index has from its second generation on."""
 
@@ -50,6 +56,7 @@ class Served:
         self, index: BM25Index, observer: Observer, limits: Limits, title: str, found: Found | None = None
     ) -> None:
         self.operations = Operations(index, title)
+        self._of_parts: QueryMemo[Operations] = QueryMemo(MAX_PARTS)
         self.observer = observer
         self.gate = Gate(limits)
         self.events = Events("server", observer)
@@ -59,12 +66,18 @@ class Served:
         self._names = _names_of(getattr(index, "parts", (index,)))
 
     async def ask(self, call: Call, read: Callable[[], Request], finish: Callable[[Any, dict[str, Any]], R]) -> R:
-        """Answer a request in a thread of the gate, where it is read, too; `finish` makes of both what is sent."""
+        """Answer a request in a thread of the gate, where it is read, too; `finish` makes of both what is sent.
+
+        All that clients ask of the index passes here, and sees no more of it than the access of the request.
+        """
+        access = ACCESS.get()
+        if call.writes and not access.writes:
+            raise RefusedError(403, "read_only", "this access token only reads")
 
         def answer() -> R | RefusedError:
             try:
-                asked = read()
-                return finish(asked, call.method(self.operations, asked))
+                operations, asked = self._operations_for(access), access.place(read())
+                return finish(asked, call.method(operations, asked))
             except Exception as error:  # noqa: BLE001 - each becomes an answer
                 return _detach(self.to_refusal(error))
 
@@ -72,6 +85,16 @@ class Served:
         if isinstance(answered, RefusedError):
             raise answered
         return answered
+
+    def _operations_for(self, access: Access) -> Operations:
+        """Return the operations on the part of the index that is seen."""
+        if access.is_whole:
+            return self.operations
+        return self._of_parts.get(
+            repr((access.namespaces, access.filter)),  # 1 == True, and the filters differ
+            self,
+            lambda: self.operations.within(narrow(self._index, filter=access.filter, namespace=access.namespaces)),
+        )
 
     def to_refusal(self, error: Exception) -> RefusedError:
         """Return the refusal for an error; it does not tell where the index is."""

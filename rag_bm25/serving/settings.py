@@ -11,6 +11,8 @@ from rag_bm25.errors import ParameterError
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from rag_bm25.serving.tokens import TokenFile
+
 MIN_TOKEN = 16
 
 
@@ -51,7 +53,9 @@ class Settings:
     host, port : str, int
         Address to listen on; port 0 is a free one.
     token : str, optional
-        What clients send as ``Authorization: Bearer TOKEN``; at least 16 characters.
+        What clients send as ``Authorization: Bearer TOKEN``; at least 16 characters. It gives access to everything.
+    tokens : TokenFile, optional
+        Further tokens, each with a scope.
     certificate, key : Path, optional
         PEM files, for HTTPS.
     behind_proxy : bool
@@ -79,6 +83,7 @@ class Settings:
     origins: tuple[str, ...] = ()
     allow_writes: bool = False
     limits: Limits = Limits()
+    tokens: TokenFile | None = None
 
     def __post_init__(self) -> None:
         if self.token is not None and (len(self.token) < MIN_TOKEN or not self.token.isascii()):
@@ -87,7 +92,7 @@ class Settings:
             raise ParameterError("a certificate and its key belong together: give both, or none")
         if is_loopback(self.host):
             return
-        if self.token is None:
+        if self.is_open:
             raise ParameterError(f"{self.host} can be reached from other machines, and needs an access token")
         if self.certificate is None and not self.behind_proxy:
             raise ParameterError(
@@ -96,6 +101,11 @@ class Settings:
             )
         if is_any(self.host) and not self.hosts:
             raise ParameterError(f"{self.host} stands for all addresses: name those that clients use with --allow-host")
+
+    @property
+    def is_open(self) -> bool:
+        """Whether requests need no token."""
+        return self.token is None and self.tokens is None
 
     @property
     def scheme(self) -> str:

@@ -73,3 +73,18 @@ def test_the_token_is_read_from_a_file_and_never_shown(databases: Databases, tmp
     result = run("serve", "--http", "127.0.0.1:0", "--access-token", f"@{tmp_path / 'token'}")
     assert result.exit_code == 1
     assert "secret" not in result.output
+
+
+def test_a_bad_file_of_tokens_is_refused_before_the_index_is_opened(databases: Databases, tmp_path: Path) -> None:
+    (tmp_path / "tokens").write_text("secret", encoding="utf-8")
+    result = run("serve", "--http", "127.0.0.1:0", "--tokens", str(tmp_path / "tokens"))
+    assert result.exit_code == 1
+    assert "tokens, line 1: not JSON" in result.stderr
+    assert "secret" not in result.output
+    assert databases.opened == []
+
+
+def test_tokens_are_for_http(databases: Databases, tmp_path: Path) -> None:
+    result = run("serve", "--mcp", "--tokens", str(tmp_path / "tokens"))
+    assert result.exit_code == 2
+    assert "is for --http" in result.stderr

@@ -11,6 +11,7 @@ import pytest
 
 from rag_bm25 import BM25Index, IndexGroup
 from rag_bm25.serving import agents, texts
+from rag_bm25.serving.access import ACCESS, EVERYTHING
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -20,6 +21,7 @@ def use(asker: Any, script: Callable[[Any], Awaitable[Any]], *, allow_writes: bo
     from mcp.client import Client
 
     async def main() -> Any:
+        ACCESS.set(EVERYTHING)
         server = agents.build_mcp_server(asker.served, allow_writes=allow_writes)
         async with Client(server) as client:
             return await script(client)

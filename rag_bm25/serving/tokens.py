@@ -1,0 +1,155 @@
+"""Access tokens with a scope: a file of digests, one JSON object a line, which is followed while the server runs.
+
+A token has 256 random bits. So nobody can guess it, however fast, nor find it from a plain digest: salt and slow hashes
+are for what people choose.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import sha256
+from hmac import compare_digest
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, cast
+
+from rag_bm25.definitions import Between, options_of, read_options
+from rag_bm25.documents.checks import check_namespace
+from rag_bm25.errors import ParameterError, RagBM25Error
+from rag_bm25.filters import parse_filter
+from rag_bm25.serving.access import Access
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LOGGER = logging.getLogger("rag_bm25.serving")
+MAX_BYTES = 1 << 20
+WRITABLE_BY_ALL = 0o002
+
+Name: TypeAlias = Annotated[str, Between(1, 100)]
+Filter: TypeAlias = Mapping[str, Any]
+Names: TypeAlias = Annotated[Sequence[str], Between(1, 1_000)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Token:
+    """A line of the file.
+
+    Parameters
+    ----------
+    name : str
+        Name, for those who keep the file.
+    digest : str
+        SHA-256 of the token, in hexadecimal digits.
+    namespaces : sequence of str
+        Namespaces that the token is for; by default all.
+    filter : mapping
+        Only the chunks that fit it.
+    write : bool
+        Whether it may add and delete.
+    """
+
+    name: Name
+    digest: str
+    namespaces: Names | None = None
+    filter: Filter | None = None
+    write: bool = False
+
+    def __post_init__(self) -> None:
+        if self.filter is not None and parse_filter(self.filter) is None:
+            raise ParameterError("filter must have a condition; without any, leave it out")
+        if self.filter is not None and self.write:
+            raise ParameterError("a token with a filter only reads: a chunk that it may not see has an id, too")
+        for name in self.namespaces or ():
+            check_namespace(name)
+
+    @property
+    def access(self) -> Access:
+        """What it gives access to."""
+        return Access(None if self.namespaces is None else tuple(self.namespaces), self.filter, self.write)
+
+    @classmethod
+    def read(cls, plain: Any) -> Token:
+        """Read a line; no message has a digest, in whose place somebody may have put a token."""
+        if not isinstance(plain, dict):
+            raise ParameterError("a token must be a JSON object")
+        if not re.fullmatch("[0-9a-f]{64}", str(plain.get("digest"))):
+            raise ParameterError("digest must be the SHA-256 of a token, in 64 hexadecimal digits")
+        return cls(**read_options(options_of(cast("type", cls)), plain, "token"))
+
+
+class TokenFile:
+    """The tokens of a file, as it is now; a change that breaks a rule is logged, and the former ones stay in force."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._tokens = read_tokens(path, _read(path))
+        self._problem = ""
+
+    def find(self, token: bytes) -> Access | None:
+        """Return what a token gives access to; None if there is no such token."""
+        self._follow()
+        digest = sha256(token).hexdigest()
+        return next((one.access for one in self._tokens if compare_digest(one.digest, digest)), None)
+
+    def _follow(self) -> None:
+        problem = ""
+        try:
+            self._tokens = read_tokens(self._path, _read(self._path))
+        except ParameterError as error:
+            problem = str(error)
+        if problem and problem != self._problem:
+            LOGGER.error("%s; the former tokens stay in force", problem)
+        self._problem = problem
+
+
+def _read(path: Path) -> bytes:
+    """Read the file: all of it, since its times may stay the same when it changes."""
+    try:
+        with path.open("rb") as file:
+            data, mode = file.read(MAX_BYTES + 1), os.fstat(file.fileno()).st_mode
+    except OSError as error:
+        raise ParameterError(f"{path} cannot be read: {error.strerror}") from None
+    if os.name == "posix" and mode & WRITABLE_BY_ALL:
+        raise ParameterError(f"{path} can be written by everybody, who could so add a token: chmod o-w")
+    if len(data) > MAX_BYTES:
+        raise ParameterError(f"{path} must have at most {MAX_BYTES:,} bytes")
+    return data
+
+
+@lru_cache(maxsize=2)
+def read_tokens(path: Path, data: bytes) -> tuple[Token, ...]:
+    """Read tokens; an error names the file, the line and the rule."""
+    tokens: dict[str, Token] = {}
+    for number, line in enumerate(data.split(b"\n"), 1):
+        if line.strip():
+            try:
+                token = Token.read(json.loads(line.decode()))
+                _require_new(token, tokens)
+            except RagBM25Error as error:
+                raise ParameterError(f"{path}, line {number}: {error}") from None
+            except (RecursionError, ValueError):
+                raise ParameterError(f"{path}, line {number}: not JSON in UTF-8") from None
+            tokens[token.name] = token
+    return tuple(tokens.values())
+
+
+def _require_new(token: Token, others: Mapping[str, Token]) -> None:
+    if token.name in others:
+        raise ParameterError(f"the name {token.name!r} is taken")
+    if any(token.digest == other.digest for other in others.values()):
+        raise ParameterError(f"the digest of {token.name!r} is that of another token")
+
+
+def make_token(name: str, **given: Any) -> tuple[str, str]:
+    """Return a new token, and its line of the file; what is None is left out."""
+    secret = secrets.token_urlsafe(32)
+    row = {"name": name, "digest": sha256(secret.encode()).hexdigest(), **given}
+    row = {key: value for key, value in row.items() if value is not None}
+    Token.read(row)
+    return secret, json.dumps(row, ensure_ascii=False)
