@@ -152,20 +152,20 @@ class ScopedStatistics(LiveStatistics):
     def _narrow(self, whole: StatisticsView) -> StatisticsView:
         with self._narrowing:
             if self._narrowed[0] is not whole:
-                counts = self._count() if self._part.where else ScopedCounts(whole.statistics, self._part)
+                counts = self._count(whole.statistics) if self._part.where else ScopedCounts(whole.statistics, self._part)
                 self._narrowed = whole, replace(whole, statistics=counts, problems=())
             return self._narrowed[1]
 
-    def _count(self) -> CountsByNamespace:
+    def _count(self, of_all: CountsReader) -> CountsByNamespace:
         """Count the chunks that fit the filter, without the budget of a request: each would begin anew."""
-        counts, vocabulary = CountsByNamespace(), self._live.vocabulary()
+        counts = CountsByNamespace()
         with limited(lambda: None), self.events.measure("count") as told:
             rows = drop_superseded(chain.from_iterable(self._rows.scan_chunks(vectors=True)))
             while batch := list(islice(rows, ROWS_AT_ONCE)):
                 for name in {row.namespace for row in batch}:
                     own = [row for row in batch if row.namespace == name]
                     change = Contribution.of((row.vector for row in own), (row.length for row in own))
-                    counts.add(name, change.marked(vocabulary))
+                    counts.add(name, change.marked(of_all.of_one(name)))
             told.update(chunks=counts.num_chunks, terms=counts.whole.num_terms)
         return counts
 

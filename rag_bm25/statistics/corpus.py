@@ -147,6 +147,10 @@ class CorpusCounts:
         # A damaged log must not turn a search into an error of the engine: verify() is what reports it.
         return np.minimum(np.maximum(self._df.get(ids), 0), max(self.num_chunks, 0))  # np.clip takes four times as long
 
+    def channels(self, ids: NDArray[np.uint32]) -> NDArray[np.uint8]:
+        """Return the channel of each id; that of an unknown one is the words'."""
+        return self._df.get_marked(ids)[1]
+
     def more_frequent_than(self, df: float) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
         """Return the terms with a larger df, if there are any: their ids and their df."""
         if not any((histogram.dfs > df).any() for histogram in self.histograms):

@@ -42,6 +42,17 @@ def test_both_channels_are_stored_and_searched(filled: BM25Index, opened: Callab
     assert reader.verify().ok
 
 
+def test_each_channel_of_a_counted_part_has_a_mean_of_its_own(store: Store) -> None:
+    texts = [f"劳动合同 {number}" for number in range(6)]
+    index, alone = (BM25Index.from_store(one, config=CONFIG) for one in (store, MemoryStore()))
+    index.add([*texts, *["天气预报"] * 9], metadatas=[{"law": at < 6} for at in range(15)])
+    alone.add(texts)
+    query = "劳动合同"  # in all of them, so that its IDF comes from the means
+    found = {hit.text: hit.score for hit in index.search(query, filter={"law": True}, statistics={"law": True})}
+    assert found == pytest.approx({hit.text: hit.score for hit in alone.search(query)}, rel=1e-5)
+    assert len(found) == 6
+
+
 @pytest.mark.usefixtures("tiny_id_space")
 def test_displaced_bigrams_come_back(filled: BM25Index, opened: Callable[..., Store]) -> None:
     before, found = dict(filled._live.log.view.displaced), scores(filled)

@@ -10,18 +10,20 @@ from rag_bm25.statistics.corpus import Contribution, CorpusCounts
 
 if TYPE_CHECKING:
     from rag_bm25.events import Events
+    from rag_bm25.statistics.count_table import Channels
     from rag_bm25.store.protocol import Store
     from rag_bm25.store.rows import Scope
 
 ROWS_AT_ONCE = 5000  # whose vectors are in memory together
 
 
-def count_part(store: Store, scope: Scope, events: Events) -> CorpusCounts:
+def count_part(store: Store, scope: Scope, channels: Channels, events: Events) -> CorpusCounts:
     """Count the chunks of a scope; rows are streamed, and no lock is held meanwhile."""
     with events.measure("count") as counts:
         total = CorpusCounts()
         rows = drop_superseded(chain.from_iterable(store.scan_chunks(scope, vectors=True)))
         while batch := list(islice(rows, ROWS_AT_ONCE)):
-            total.add(Contribution.of((row.vector for row in batch), (row.length for row in batch)))
+            part = Contribution.of((row.vector for row in batch), (row.length for row in batch))
+            total.add(part.marked(channels))
         counts.update(chunks=total.num_chunks, terms=total.num_terms)
     return total

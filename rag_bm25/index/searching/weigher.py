@@ -106,9 +106,12 @@ class QueryWeigher:
 
     def _count(self, view: StatisticsView, counted: Scope) -> CorpusCounts:
         """Return N and df of some chunks; those of a filter are counted, unless that was done for this view."""
+        corpus = view.statistics.of(counted.namespaces)
         if counted.where is None:
-            return view.statistics.of(counted.namespaces)
-        return self._parts.get(_key_of(counted), view, lambda: count_part(self._store, counted, self._live.events))
+            return corpus
+        return self._parts.get(
+            _key_of(counted), view, lambda: count_part(self._store, counted, corpus, self._live.events)
+        )
 
     def _weigh_anew(self, context: QueryContext, query: Query) -> WeightedQuery:
         conditions = Conditions.of(query, self._analyzer, context.encoder.ids)
