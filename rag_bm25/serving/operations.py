@@ -157,25 +157,23 @@ class Operations:
 
     def sources(self, asked: requests.ListSources) -> dict[str, Any]:
         """Return the sources by their names, with the number of their chunks."""
-        wanted = asked.contains.casefold()
-        found = [
-            {"source": name, "chunks": num_chunks}
-            for name, num_chunks in self._count_sources(asked.namespace).items()
-            if wanted in name.casefold()
-        ]
-        return {"sources": found[asked.offset : asked.offset + asked.limit], "total": len(found)}
+        counts, wanted = self._count_sources(**asked.scope()), asked.contains.casefold()
+        found = sorted(name for name in counts if wanted in name.casefold())
+        page = found[asked.offset : asked.offset + asked.limit]
+        return {"sources": [{"source": name, "chunks": counts[name]} for name in page], "total": len(found)}
 
-    def _count_sources(self, namespace: str, most: int | None = None) -> dict[str, int]:
+    def _count_sources(self, most: int | None = None, **scope: Any) -> dict[str, int]:
         """Return the number of chunks of each source, of so many chunks."""
-        chunks = islice(self._index.chunks(namespace=namespace), most)
-        return Counter(sorted(source for source in map(source_of, chunks) if source is not None))
+        chunks = islice(self._index.chunks(**scope), most)
+        return Counter(source for source in map(source_of, chunks) if source is not None)
 
     def chunks(self, asked: requests.ReadChunks) -> dict[str, Any]:
         """Return the chunks of a source, in the order of the document."""
         found = self._index.chunks(filter={"source": asked.source}, namespace=asked.namespace)
         chunks = sorted(islice(found, MAX_SOURCE_CHUNKS), key=lambda chunk: (order_in_source(chunk), chunk.id))
         if not chunks:
-            similar = get_close_matches(asked.source, self._count_sources(asked.namespace, MAX_MEASURED), cutoff=NEAR)
+            known = sorted(self._count_sources(MAX_MEASURED, namespace=asked.namespace))
+            similar = get_close_matches(asked.source, known, cutoff=NEAR)
             hint = f"; did you mean {list_first(map(repr, similar))}?" if similar else ""
             raise ChunkNotFoundError(f"no chunk has the source {asked.source!r}{hint}")
         page = chunks[asked.offset : asked.offset + asked.limit]

@@ -267,8 +267,8 @@ class OneNamespace(Request):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ListSources(OneNamespace):
-    """List the sources, with the number of their chunks.
+class ListSources(ScopeFields):
+    """List the sources, with the number of their chunks in a scope.
 
     Parameters
     ----------

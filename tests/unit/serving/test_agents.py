@@ -177,6 +177,15 @@ def test_sources_are_listed_with_their_chunks(asker: Any, index: BM25Index) -> N
     assert find(asker, "sources", offset=1)["sources"] == answer["sources"][1:]
 
 
+def test_sources_are_those_of_a_scope(asker: Any, index: BM25Index) -> None:
+    index.add(["one", "two"], metadatas=[{"source": "b.txt"}, {"source": "law.txt"}], namespace="tenant")
+    index.delete(["law.txt#0"])
+    counted = find(asker, "sources", namespace=["", "tenant"], filter={"source": {"$ne": "memo.txt"}})
+    assert counted["sources"] == [{"source": "b.txt", "chunks": 1}, {"source": "law.txt", "chunks": 3}]
+    assert find(asker, "sources", all_namespaces=True)["total"] == 3
+    assert find(asker, "sources", filter={"chunk": 0}) == {"sources": [{"source": "memo.txt", "chunks": 1}], "total": 1}
+
+
 def passage(text: str, **more: Any) -> dict[str, Any]:
     return {"id": "a", "text": text, **more}
 
