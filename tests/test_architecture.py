@@ -46,7 +46,7 @@ HOMES = {
     "cli": "typer rich",
     "evaluation": "ir_measures",
     "ingestion": "chardet mammoth openpyxl pptx pyarrow pypdfium2",
-    "serving": "mcp mcp_types opentelemetry prometheus_client pydantic starlette uvicorn",
+    "serving": "mcp mcp_types opentelemetry prometheus_client pydantic pydantic_core starlette uvicorn",
     "langchain": "langchain_core pydantic",
     "llama_index": "llama_index",
     "adapters": "langchain_milvus llama_index",

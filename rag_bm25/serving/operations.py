@@ -13,32 +13,37 @@ import numpy as np
 from rag_bm25.errors import ChunkNotFoundError, InputError, MissingExtraError
 from rag_bm25.events import Progress
 from rag_bm25.hits.neighbors import order_in_source, source_of
-from rag_bm25.index.arguments import list_first, name_namespace
+from rag_bm25.index.arguments import list_first, name_namespace, narrow, parse_scope
 from rag_bm25.ingestion.ingesting import ingest
 from rag_bm25.serving import requests
+from rag_bm25.serving.finding import Pattern, find
 from rag_bm25.serving.jobs import Jobs
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from rag_bm25.documents.chunks import Chunk
     from rag_bm25.index.arguments import Namespaces
     from rag_bm25.index.index import BM25Index
     from rag_bm25.ingestion.files import Found
     from rag_bm25.query.scores import ScoreExplanation
     from rag_bm25.serving.fields import Request
+    from rag_bm25.serving.finding import Finding
 
 MAX_MEASURED = 50_000  # chunks whose lengths are read, at most
 WARM_UP = 100  # characters
 MAX_SOURCE_CHUNKS = 100_000
+MAX_MATCH = 200  # characters of a match that are shown
 NEAR = 0.4  # similarity of a source that may be meant; a name without its folder is near
 
 
 class Operations:
     """What the server does with an index; clients know it by its title."""
 
-    def __init__(self, index: BM25Index, title: str) -> None:
+    def __init__(self, index: BM25Index, title: str, seconds: float = 1.0) -> None:
         self._index = index
         self._title = title
+        self._seconds = seconds  # of one call of `find`, whose answer then says how to go on
         self.jobs = Jobs()
         self._lengths: tuple[object, list[int]] = (None, [])  # those of the last call, and what they were read from
 
@@ -170,7 +175,7 @@ class Operations:
     def chunks(self, asked: requests.ReadChunks) -> dict[str, Any]:
         """Return the chunks of a source, in the order of the document."""
         found = self._index.chunks(filter={"source": asked.source}, namespace=asked.namespace)
-        chunks = sorted(islice(found, MAX_SOURCE_CHUNKS), key=lambda chunk: (order_in_source(chunk), chunk.id))
+        chunks = sorted(islice(found, MAX_SOURCE_CHUNKS), key=_place_of)
         if not chunks:
             known = sorted(self._count_sources(MAX_MEASURED, namespace=asked.namespace))
             similar = get_close_matches(asked.source, known, cutoff=NEAR)
@@ -188,6 +193,15 @@ class Operations:
             found = self._index.diagnose(asked.to_query(), k=asked.k, **asked.scope(), **asked.options)
             answer["reasons"] = str(found)
         return answer
+
+    def find_text(self, asked: requests.FindText) -> dict[str, Any]:
+        """Return the chunks whose texts match a pattern, with what stands around the match."""
+        pattern = Pattern(asked.pattern, regex=asked.regex, ignore_case=asked.ignore_case)
+        scope = narrow(parse_scope(**asked.scope()), asked.of_source())
+        findings = find(self._index, pattern, scope, asked.limit, after=asked.after, seconds=self._seconds)
+        found = sorted(findings.found, key=lambda one: (source_of(one.chunk) or "", *_place_of(one.chunk)))
+        hits = [to_snippet(one, asked.around) for one in found]
+        return {"hits": hits, "read": findings.read, "next": findings.after or None, "reason": findings.reason}
 
     def explain_in_words(self, asked: requests.AgentExplain) -> dict[str, Any]:
         """Return how the score of a chunk comes about, as a text."""
@@ -249,6 +263,17 @@ class Operations:
             deleted = self._index.delete(asked.ids, filter=condition, namespace=asked.namespace)
             job.note(Progress("chunks", deleted, deleted))
         return {"deleted": deleted}
+
+
+def _place_of(chunk: Chunk) -> tuple[float, str]:
+    return order_in_source(chunk), chunk.id
+
+
+def to_snippet(found: Finding, around: int) -> dict[str, Any]:
+    """Return a chunk with so many characters around its first match instead of its text."""
+    begin, end = max(0, found.start - around), min(found.end, found.start + MAX_MATCH) + around
+    text = {"start": found.start, "text": found.chunk.text[begin:end], "more": found.more}
+    return {**found.chunk.to_dict(), "source": source_of(found.chunk), **text}
 
 
 def cut(hit: dict[str, Any], max_text: int | None) -> dict[str, Any]:

@@ -52,6 +52,12 @@ def call(asker: Any, tool: str, *, allow_writes: bool = False, **arguments: Any)
         ("statistics", {"k": 1000}, "error: k must be"),
         ("chunks", {}, "error: exactly one of id and source must be given"),
         ("chunks", {"id": "a", "source": "b"}, "error: exactly one of id and source must be given"),
+        ("find", {}, "error: pattern is missing"),
+        ("find", {"pattern": ""}, "error: pattern must"),
+        ("find", {"pattern": "a" * 501}, "error: pattern must"),
+        ("find", {"pattern": "a", "limit": 51}, "error: limit must be an int in 1..50, got 51"),
+        ("find", {"pattern": "a", "after": "' or 1"}, "error: after must be the `next` of an answer, got "),
+        ("find", {"pattern": "a(", "regex": True}, "error: pattern is no regular expression that can be searched"),
         ("add", {"chunks": []}, "error: chunks must be a sequence of 1..1000, each a ChunkToAdd, got []"),
         ("delete", {}, "error: exactly one of ids, source and filter must be given"),
     ],
@@ -67,7 +73,7 @@ def test_a_server_that_only_reads_has_no_tool_that_writes(asker: Any) -> None:
         return {tool.name: tool.annotations for tool in (await client.list_tools()).tools}
 
     reading = use(asker, names)
-    assert list(reading) == ["search", "explain", "suggest", "statistics", "sources", "chunks"]
+    assert list(reading) == ["search", "find", "explain", "suggest", "statistics", "sources", "chunks"]
     assert all(hints.read_only_hint for hints in reading.values())
     writing = use(asker, names, allow_writes=True)
     assert list(writing) == [*reading, "add", "delete"]
@@ -132,6 +138,69 @@ def test_marks_that_turn_the_direction_of_writing_are_escaped(asker: Any, index:
     told, _ = call(asker, "search", query="refund", all_namespaces=True)
     assert "\u202e" not in told
     assert json.loads(told.splitlines()[1])["text"] == "refund \u202e321"
+
+
+NOTHING = {"note": "no chunk has it as it is written: try ignore_case, less of it, or search", "hits": []}
+
+
+def test_find_shows_where_texts_have_a_pattern(asker: Any, index: BM25Index) -> None:
+    assert find(asker, "find", pattern="notice", around=4) == {
+        "note": "no other chunk matches",
+        "hits": [
+            {"id": "law.txt#1", "source": "law.txt", "start": 4, "text": "The notice p"},
+            {"id": "memo.txt#0", "source": "memo.txt", "start": 2, "text": "A notice w"},
+        ],
+        "read": 2,
+    }
+    assert [hit["id"] for hit in find(asker, "find", pattern="三十日以书面")["hits"]] == ["law.txt#0"]
+    assert find(asker, "find", pattern="PROBATION") == {**NOTHING, "read": 0}
+    assert find(asker, "find", pattern="PROBATION", ignore_case=True)["hits"][0]["start"] == 0
+    (hit,) = find(asker, "find", pattern=r"\b[tT]\w+ days\b", regex=True, around=3)["hits"]
+    assert (hit["id"], hit["start"], hit["text"]) == ("law.txt#1", 21, "is thirty da")
+    index.add(["one notice\ntwo notices"], ids=["two"])
+    assert [hit["id"] for hit in find(asker, "find", pattern="notice")["hits"] if hit.get("more")] == ["two"]
+
+
+def test_find_stays_in_its_scope_and_sources(asker: Any, index: BM25Index) -> None:
+    index.add(["A notice."], metadatas=[{"source": "law_2.txt"}], ids=["other"])
+
+    def found(**scope: Any) -> set[str]:
+        return {hit["id"] for hit in find(asker, "find", pattern="notice", **scope)["hits"]}
+
+    assert found() == {"law.txt#1", "memo.txt#0", "other"}
+    assert found(source="law.txt") == {"law.txt#1"}
+    assert found(source="law*") == {"law.txt#1", "other"}
+    assert found(source="law_*") == {"other"}
+    assert found(source="*") == {"law.txt#1", "memo.txt#0", "other"}
+    assert found(source="aw*") == set()
+    assert found(source="law*", filter={"source": {"$ne": "law.txt"}}) == {"other"}
+    assert found(namespace="tenant") == {"x"}
+    assert found(all_namespaces=True) == {"law.txt#1", "memo.txt#0", "other", "x"}
+    (hit,) = find(asker, "find", pattern="another", namespace="tenant")["hits"]
+    assert (hit["namespace"], "source" in hit) == ("tenant", False)
+
+
+def test_find_goes_on_where_it_stopped(asker: Any) -> None:
+    first = find(asker, "find", pattern="notice", limit=1)
+    assert first["note"] == "stopped at limit=1: give next as after to go on"
+    second = find(asker, "find", pattern="notice", limit=1, after=first["next"])
+    assert [hit["id"] for hit in (*first["hits"], *second["hits"])] == ["law.txt#1", "memo.txt#0"]
+    assert find(asker, "find", pattern="notice", after=second["next"]) == {**NOTHING, "read": 0}
+
+
+def test_find_stops_within_the_budget_of_the_server(index: BM25Index, asker: Any) -> None:
+    asker.served.operations._seconds = 0.0
+    answer = find(asker, "find", pattern="[z]", regex=True)
+    assert answer["note"].startswith("stopped at 0 seconds: ")
+    assert answer["read"] == 1
+
+
+def test_answers_of_find_are_small(asker: Any, index: BM25Index) -> None:
+    """About 2,000 tokens, of which a Chinese character takes one."""
+    index.add([f"税法第{number}条" * 2_000 for number in range(50)], ids=[f"docs/增值税法.txt#{n}" for n in range(50)])
+    text, is_error = call(asker, "find", pattern="税法")
+    assert not is_error
+    assert len(text) <= 2_600
 
 
 def test_explain_is_what_python_prints(asker: Any, index: BM25Index) -> None:
