@@ -14,9 +14,9 @@ from rag_bm25.errors import ChunkNotFoundError, InputError, MissingExtraError
 from rag_bm25.events import Progress
 from rag_bm25.hits.neighbors import order_in_source, source_of
 from rag_bm25.index.arguments import list_first, name_namespace, narrow, parse_scope
+from rag_bm25.index.searching.finding import Pattern, find
 from rag_bm25.ingestion.ingesting import ingest
 from rag_bm25.serving import requests
-from rag_bm25.serving.finding import Pattern, find
 from rag_bm25.serving.jobs import Jobs
 
 if TYPE_CHECKING:
@@ -28,12 +28,10 @@ if TYPE_CHECKING:
     from rag_bm25.ingestion.files import Found
     from rag_bm25.query.scores import ScoreExplanation
     from rag_bm25.serving.fields import Request
-    from rag_bm25.serving.finding import Finding
 
 MAX_MEASURED = 50_000  # chunks whose lengths are read, at most
 WARM_UP = 100  # characters
 MAX_SOURCE_CHUNKS = 100_000
-MAX_MATCH = 200  # characters of a match that are shown
 NEAR = 0.4  # similarity of a source that may be meant; a name without its folder is near
 
 
@@ -198,10 +196,11 @@ class Operations:
         """Return the chunks whose texts match a pattern, with what stands around the match."""
         pattern = Pattern(asked.pattern, regex=asked.regex, ignore_case=asked.ignore_case)
         scope = narrow(parse_scope(**asked.scope()), asked.of_source())
-        findings = find(self._index, pattern, scope, asked.limit, after=asked.after, seconds=self._seconds)
+        bounds = asked.limit, asked.around
+        findings = find(self._index, pattern, scope, *bounds, after=asked.after, seconds=self._seconds)
         found = sorted(findings.found, key=lambda one: (source_of(one.chunk) or "", *_place_of(one.chunk)))
-        hits = [to_snippet(one, asked.around) for one in found]
-        return {"hits": hits, "read": findings.read, "next": findings.after or None, "reason": findings.reason}
+        end = {"next": findings.after or None, "reason": findings.reason}
+        return {"hits": [one.to_dict() for one in found], "read": findings.read, **end}
 
     def explain_in_words(self, asked: requests.AgentExplain) -> dict[str, Any]:
         """Return how the score of a chunk comes about, as a text."""
@@ -267,13 +266,6 @@ class Operations:
 
 def _place_of(chunk: Chunk) -> tuple[float, str]:
     return order_in_source(chunk), chunk.id
-
-
-def to_snippet(found: Finding, around: int) -> dict[str, Any]:
-    """Return a chunk with so many characters around its first match instead of its text."""
-    begin, end = max(0, found.start - around), min(found.end, found.start + MAX_MATCH) + around
-    text = {"start": found.start, "text": found.chunk.text[begin:end], "more": found.more}
-    return {**found.chunk.to_dict(), "source": source_of(found.chunk), **text}
 
 
 def cut(hit: dict[str, Any], max_text: int | None) -> dict[str, Any]:

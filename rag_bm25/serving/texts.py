@@ -18,8 +18,7 @@ from rag_bm25.serving import requests
 LISTS = ("hits", "chunks", "sources", "terms", "top", "ids")  # whose last members may be left out
 LINES = ("hits", "chunks")  # whose members have a line each
 PARTS = ("context", "highlights", "field_highlights", "metadata")  # left out of a chunk that is too long
-NO_OTHER = "no other chunk matches"
-NONE_AT_ALL = "no chunk has it as it is written: try ignore_case, less of it, or search"
+NOT_FOUND = "no chunk has it as written: try ignore_case, less of it, or search; sources lists the names of sources"
 ADVICE = "ask for less: a lower k, limit or max_text"
 
 # JSON leaves them as they are. Some end a line for those who read it, and some turn the direction of writing.
@@ -120,11 +119,11 @@ class Found(Answer):
     next: Annotated[str | None, Field(description="Give it as after to find further chunks.")] = None
 
     @classmethod
-    def of(cls, _: Any, answer: Mapping[str, Any]) -> Self:
+    def of(cls, asked: requests.FindText, answer: Mapping[str, Any]) -> Self:
         """Return the chunks, and say whether there may be others."""
-        reason = answer["reason"]
-        note = NO_OTHER if answer["hits"] else NONE_AT_ALL
-        note = f"stopped at {reason}: give next as after to go on" if reason else note
+        note = "no other chunk matches" if answer["hits"] or asked.after else NOT_FOUND
+        if reason := answer["reason"]:
+            note = f"stopped at {reason}: give next as after to go on"
         return cls(hits=answer["hits"], read=answer["read"], next=answer["next"], note=note)
 
 

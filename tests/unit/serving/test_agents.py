@@ -8,6 +8,11 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.tools import StructuredTool
+from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from rag_bm25 import BM25Index, IndexGroup
 from rag_bm25.serving import agents, texts
@@ -140,23 +145,23 @@ def test_marks_that_turn_the_direction_of_writing_are_escaped(asker: Any, index:
     assert json.loads(told.splitlines()[1])["text"] == "refund \u202e321"
 
 
-NOTHING = {"note": "no chunk has it as it is written: try ignore_case, less of it, or search", "hits": []}
+NOTHING = {"note": texts.NOT_FOUND, "hits": [], "read": 0}
 
 
 def test_find_shows_where_texts_have_a_pattern(asker: Any, index: BM25Index) -> None:
     assert find(asker, "find", pattern="notice", around=4) == {
         "note": "no other chunk matches",
         "hits": [
-            {"id": "law.txt#1", "source": "law.txt", "start": 4, "text": "The notice p"},
-            {"id": "memo.txt#0", "source": "memo.txt", "start": 2, "text": "A notice w"},
+            {"id": "law.txt#1", "source": "law.txt", "start": 4, "text": "The notice per"},
+            {"id": "memo.txt#0", "source": "memo.txt", "start": 2, "text": "A notice was"},
         ],
         "read": 2,
     }
     assert [hit["id"] for hit in find(asker, "find", pattern="三十日以书面")["hits"]] == ["law.txt#0"]
-    assert find(asker, "find", pattern="PROBATION") == {**NOTHING, "read": 0}
+    assert find(asker, "find", pattern="PROBATION") == NOTHING
     assert find(asker, "find", pattern="PROBATION", ignore_case=True)["hits"][0]["start"] == 0
     (hit,) = find(asker, "find", pattern=r"\b[tT]\w+ days\b", regex=True, around=3)["hits"]
-    assert (hit["id"], hit["start"], hit["text"]) == ("law.txt#1", 21, "is thirty da")
+    assert (hit["id"], hit["start"], hit["text"]) == ("law.txt#1", 21, "is thirty days fo")
     index.add(["one notice\ntwo notices"], ids=["two"])
     assert [hit["id"] for hit in find(asker, "find", pattern="notice")["hits"] if hit.get("more")] == ["two"]
 
@@ -185,7 +190,7 @@ def test_find_goes_on_where_it_stopped(asker: Any) -> None:
     assert first["note"] == "stopped at limit=1: give next as after to go on"
     second = find(asker, "find", pattern="notice", limit=1, after=first["next"])
     assert [hit["id"] for hit in (*first["hits"], *second["hits"])] == ["law.txt#1", "memo.txt#0"]
-    assert find(asker, "find", pattern="notice", after=second["next"]) == {**NOTHING, "read": 0}
+    assert find(asker, "find", pattern="notice", after=second["next"]) == {**NOTHING, "note": "no other chunk matches"}
 
 
 def test_find_stops_within_the_budget_of_the_server(index: BM25Index, asker: Any) -> None:
@@ -201,6 +206,47 @@ def test_answers_of_find_are_small(asker: Any, index: BM25Index) -> None:
     text, is_error = call(asker, "find", pattern="税法")
     assert not is_error
     assert len(text) <= 2_600
+
+
+class Reader(BaseChatModel):
+    """A model that searches, finds characters in the source of the first hit, and reads around them."""
+
+    @property
+    def _llm_type(self) -> str:
+        return "reader"
+
+    def _generate(self, messages: list[BaseMessage], *_: Any, **__: Any) -> ChatResult:
+        told = [json.loads(one.text.splitlines()[1]) for one in messages if isinstance(one, ToolMessage)]
+        steps = [
+            lambda: ("search", {"query": "notice period"}),
+            lambda: ("find", {"pattern": r"\w+ months", "regex": True, "source": told[0]["metadata"]["source"]}),
+            lambda: ("chunks", {"id": told[1]["id"], "context": "neighbors"}),
+        ]
+        if len(told) == len(steps):
+            return ChatResult(generations=[ChatGeneration(message=AIMessage(told[2]["context"]["text"]))])
+        name, given = steps[len(told)]()
+        call = {"name": name, "args": given, "id": str(len(told))}
+        return ChatResult(generations=[ChatGeneration(message=AIMessage("", tool_calls=[call]))])
+
+
+def test_a_model_of_langchain_searches_finds_and_reads(asker: Any) -> None:
+    tools = {
+        tool.name: StructuredTool(
+            name=tool.name,
+            description=tool.description,
+            args_schema=tool.input_schema,
+            func=lambda _name=tool.name, **given: call(asker, _name, **given)[0],
+        )
+        for tool in use(asker, lambda client: client.list_tools()).tools
+    }
+    assert convert_to_openai_tool(tools["find"])["function"]["parameters"]["required"] == ["pattern"]
+    messages: list[BaseMessage] = [HumanMessage("How long are notice and probation?")]
+    while not messages[-1].text or isinstance(messages[-1], HumanMessage | ToolMessage):
+        messages.append(Reader().invoke(messages))
+        messages += [tools[one["name"]].invoke(one) for one in messages[-1].tool_calls]
+    assert [one.name for one in messages if isinstance(one, ToolMessage)] == ["search", "find", "chunks"]
+    assert "thirty days" in messages[-1].text
+    assert "Probation lasts three months." in messages[-1].text
 
 
 def test_explain_is_what_python_prints(asker: Any, index: BM25Index) -> None:

@@ -17,6 +17,7 @@ from pydantic_core import SchemaError, SchemaValidator, core_schema
 
 from rag_bm25.documents.chunks import pk_digest
 from rag_bm25.errors import InputError, short_repr
+from rag_bm25.hits.neighbors import source_of
 from rag_bm25.index.searching.rows import drop_superseded, to_chunk
 from rag_bm25.store.rows import SLOTS, pk_in
 
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from rag_bm25.store.rows import Scope
 
 MAX_READ = 50_000  # chunks of one call
+MAX_FOUND = 12_000  # characters of one answer, without those of its form
+MAX_MATCH = 200  # characters of a match that are shown
 MARKS = re.compile(r"[\\.+*?()|\[\]{}^$]")
 WORDS = re.compile(r"[^\W_\U00010000-\U0010ffff]+")  # what all engines compare alike
 UNSURE = re.compile(r"[(\[]|\\[^\WdDwWsSbB]")  # groups, classes, and escapes that a literal may follow as their part
@@ -83,17 +86,27 @@ def _required(text: str, *, regex: bool, ignore_case: bool) -> str:
 
 @dataclass(frozen=True)
 class Finding:
-    """A chunk with the place of its first match, and whether one follows in a later line."""
+    """A chunk that matches: the place of its first match, what is around it, and whether a later line matches, too."""
 
     chunk: Chunk
     start: int
-    end: int
+    text: str
     more: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the chunk with what is around the match instead of its text."""
+        place = {"source": source_of(self.chunk), "start": self.start, "text": self.text, "more": self.more}
+        return {**self.chunk.to_dict(), **place}
+
+    @property
+    def size(self) -> int:
+        """Number of its characters in an answer."""
+        return len(self.chunk.id) + len(source_of(self.chunk) or "") + len(self.text)
 
 
 @dataclass(frozen=True)
 class Findings:
-    """Chunks that match, of so many that were read; `after` goes on behind them unless all were read."""
+    """Chunks that match, of so many that were read; if a bound was reached, the reason, and the key to go on after."""
 
     found: list[Finding]
     read: int
@@ -106,6 +119,7 @@ def find(
     pattern: Pattern,
     scope: Scope,
     limit: int,
+    around: int = 0,
     *,
     after: str = "",
     seconds: float,
@@ -114,27 +128,26 @@ def find(
     """Find chunks, in the order of their keys, until one of the bounds is reached."""
     if not KEY.fullmatch(after):
         raise InputError(f"after must be the `next` of an answer, got {short_repr(after)}")
-    end, found, read = clock() + seconds, list[Finding](), 0
+    reasons = f"limit={limit}", f"{MAX_FOUND:,} characters", f"{MAX_READ:,} chunks", f"{seconds:g} seconds"
+    end, found, read, size = clock() + seconds, list[Finding](), 0, 0
     index._live.finish_failed_batch()  # noqa: SLF001
     pages = index._store.scan_chunks(replace(scope, having=pattern.required, after=after), contents=True)  # noqa: SLF001
     for read, row in enumerate(drop_superseded(chain.from_iterable(pages)), 1):
-        chunk = to_chunk(row)
-        if (place := pattern.first(chunk.text)) is not None:
-            found.append(Finding(chunk, *place, _goes_on(pattern, chunk.text, place[1])))
-        for is_reached, reason in (
-            (len(found) == limit, f"limit={limit}"),
-            (read == MAX_READ, f"{MAX_READ:,} chunks"),
-            (clock() >= end, f"{seconds:g} seconds"),
-        ):
-            if is_reached:
-                return Findings(found, read, _key_after(chunk), reason)
+        if (finding := _look(pattern, to_chunk(row), around)) is not None:
+            found.append(finding)
+            size += finding.size
+        reached = len(found) >= limit, size >= MAX_FOUND, read >= MAX_READ, clock() >= end
+        if any(reached):
+            key = pk_in(row.part, pk_digest(row.namespace, row.id) + SLOTS[-1])
+            return Findings(found, read, key, reasons[reached.index(True)])
     return Findings(found, read)
 
 
-def _goes_on(pattern: Pattern, text: str, end: int) -> bool:
-    line = text.find("\n", end)
-    return line >= 0 and pattern.first(text, line + 1) is not None
-
-
-def _key_after(chunk: Chunk) -> str:
-    return pk_in(chunk.part, pk_digest(chunk.namespace, chunk.id) + SLOTS[-1])
+def _look(pattern: Pattern, chunk: Chunk, around: int) -> Finding | None:
+    """Look for the first match in a chunk."""
+    if (place := pattern.first(chunk.text)) is None:
+        return None
+    start, end = place
+    line = chunk.text.find("\n", end)
+    more = line >= 0 and pattern.first(chunk.text, line + 1) is not None
+    return Finding(chunk, start, chunk.text[max(0, start - around) : min(end, start + MAX_MATCH) + around], more)

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from rag_bm25 import BM25Index, IndexConfig, IndexGroup
 from rag_bm25.errors import InputError
 from rag_bm25.index.arguments import parse_scope
-from rag_bm25.serving import finding
-from rag_bm25.serving.finding import Findings, Pattern, find
+from rag_bm25.index.searching import finding
+from rag_bm25.index.searching.finding import Findings, Pattern, find
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -152,6 +152,7 @@ def index(request: pytest.FixtureRequest) -> Iterator[BM25Index]:
     for part in parts:
         part.add([f"Error E-{number}\nline E-{number + 1}" for number in range(30)], ids=[f"c{n}" for n in range(30)])
         part.add(["Error E-5 of another"], ids=["c0"], namespace="tenant")
+        part.add(["Error E-1 again", "Error E-3 again"], ids=["c1", "c3"])  # in the other slots of their keys
     yield parts[0] if len(parts) == 1 else IndexGroup(parts)
     for part in parts:
         part.close()
@@ -162,9 +163,11 @@ ALL = parse_scope(None, None)
 
 def pages_of(index: BM25Index, pattern: Pattern, **bounds: Any) -> Iterator[Findings]:
     page = Findings([], 0, "", "begin")
-    while page.reason:
+    for _ in range(100):
         page = find(index, pattern, ALL, after=page.after, **{"limit": 10**6, "seconds": 60.0, **bounds})
         yield page
+        if not page.reason:
+            return
 
 
 def keys(pages: list[Findings]) -> list[tuple[str, str, int | None]]:
@@ -178,8 +181,8 @@ def ticking() -> Callable[[], float]:
 
 @pytest.mark.parametrize(
     ("bounds", "reason"),
-    [({"limit": 4}, "limit=4"), ({"clock": ticking(), "seconds": 7.0}, "7 seconds")],
-    ids=["limit", "time"],
+    [({"limit": 1}, "limit=1"), ({"limit": 4}, "limit=4"), ({"clock": ticking(), "seconds": 7.0}, "7 seconds")],
+    ids=["one", "limit", "time"],
 )
 def test_a_search_that_stops_says_why_and_goes_on_behind(index: BM25Index, bounds: dict[str, Any], reason: str) -> None:
     (whole,) = pages_of(index, Pattern("E-1"))
@@ -189,6 +192,22 @@ def test_a_search_that_stops_says_why_and_goes_on_behind(index: BM25Index, bound
     assert {page.reason for page in pages[:-1]} == {reason}
     assert keys(pages) == keys([whole])
     assert len(set(keys(pages))) == len(keys(pages)) == 13 * (2 if isinstance(index, IndexGroup) else 1)
+
+
+def test_an_answer_has_a_bounded_number_of_characters(index: BM25Index, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(finding, "MAX_FOUND", 100)
+    first, *others = pages_of(index, Pattern("Error"), around=30)
+    assert first.reason == "100 characters"
+    assert 100 <= sum(one.size for one in first.found) < 140
+    assert len(set(keys([first, *others]))) == index.stats().num_chunks
+
+
+def test_what_stands_around_a_match_is_cut_and_so_is_a_long_match() -> None:
+    with BM25Index.open(":memory:", "docs", config=IndexConfig(chunk_size=20)) as index:
+        index.add(["ab" + "x" * 1_000 + "cd"])
+        for written, text in (("x{999}c", "x" * 202), (r"\Aab", "abx"), (r"cd\z", "xcd"), ("b", "abx")):
+            (one,) = find(index, Pattern(written, regex=True), ALL, 1, 1, seconds=60.0).found
+            assert one.text == text
 
 
 def test_few_chunks_are_read_at_once(index: BM25Index, monkeypatch: pytest.MonkeyPatch) -> None:
