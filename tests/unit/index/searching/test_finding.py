@@ -8,7 +8,7 @@ from math import log2
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rag_bm25 import BM25Index, IndexConfig, IndexGroup
@@ -63,16 +63,36 @@ def test_case_is_ignored_if_asked_for_and_forms_of_characters_never() -> None:
         assert Pattern(stored).first(stored) == (0, len(stored))
 
 
-WRITTEN = r"ab 税法 1 a? b* 税{0,2} c+ \d \. \x61 \u{7a0e} \pL [ab] (a|b) . ^ $ \b{start} b{1} a?? \\ | _ % 𠮷 - \? \*b"
-PIECES = st.sampled_from([*WRITTEN.split(), "(?i)a", "(?x)a#b", " "])
+MATCHED = {  # parts of a pattern, and a text that each matches
+    **dict.fromkeys(
+        ["a?", "b*", "税{0,2}", "a??", "b{0}", "(?:ab)?", "[cd]*", "(?i)", "|cdefghi", "^*", r"\b{start}?"], ""
+    ),
+    **{name: name for name in ("ab", "税法", "1", "_", "%", "𠮷", "-", " ", "bc")},
+    "c+": "c",
+    r"\d": "7",
+    r"\.": ".",
+    r"\x61": "a",
+    r"\u{7a0e}": "税",
+    r"\pL": "é",
+    "[ab]": "b",
+    ".": "q",
+    "b{1}": "b",
+    r"\\": "\\",
+    r"\?": "?",
+    r"\*b": "*b",
+    r"\[ab": "[ab",
+    "(?i:ab)": "AB",
+    "(ab)": "ab",
+}
 
 
-@given(st.lists(PIECES, min_size=1, max_size=5), st.text("abcABC1.税法𠮷_%-\\ ?*", max_size=12), st.booleans())
-def test_the_word_that_the_engine_looks_for_is_in_all_texts_that_match(
-    pieces: list[str], text: str, ignore_case: bool
-) -> None:
+@example(["1", "|cdefghi"], False)
+@given(st.lists(st.sampled_from(sorted(MATCHED)), min_size=1, max_size=6), st.booleans())
+def test_the_word_that_the_engine_looks_for_is_in_all_texts_that_match(parts: list[str], ignore_case: bool) -> None:
+    text = "".join(MATCHED[part] for part in parts)
+    text = text.swapcase() if ignore_case else text
     try:
-        pattern = Pattern("".join(pieces), regex=True, ignore_case=ignore_case)
+        pattern = Pattern("".join(parts), regex=True, ignore_case=ignore_case)
     except InputError:
         return
     if pattern.first(text) is not None:
