@@ -226,7 +226,7 @@ async def use_every_tool(client: Any) -> None:
 async def check_tools(server: Running, mode: str) -> None:
     async with over_http(server, mode=mode) as client:
         names = [tool.name for tool in (await client.list_tools()).tools]
-        assert names == ["search", "explain", "suggest", "statistics", "sources", "chunks", "add", "delete"]
+        assert names == ["search", "find", "explain", "suggest", "statistics", "sources", "chunks", "add", "delete"]
         await use_every_tool(client)
         added = await use(client, "add", chunks=[{"text": "By an agent.", "id": f"agent-{mode}"}])
         assert added == {"count": 1, "ids": [f"agent-{mode}"]}
