@@ -112,7 +112,7 @@ class Snippet(BaseModel):
 
 
 class Found(Answer):
-    """Chunks that match, in no particular order."""
+    """Chunks that match, in the order of their sources."""
 
     hits: list[Snippet]
     read: Annotated[int, Field(description="Number of chunks that were compared.")]
