@@ -13,7 +13,8 @@ import numpy as np
 from rag_bm25.errors import ChunkNotFoundError, InputError, MissingExtraError
 from rag_bm25.events import Progress
 from rag_bm25.hits.neighbors import order_in_source, source_of
-from rag_bm25.index.arguments import list_first, name_namespace
+from rag_bm25.index.arguments import list_first, name_namespace, narrow, parse_scope
+from rag_bm25.index.searching.finding import Pattern, find
 from rag_bm25.ingestion.ingesting import ingest
 from rag_bm25.serving import requests
 from rag_bm25.serving.jobs import Jobs
@@ -21,6 +22,7 @@ from rag_bm25.serving.jobs import Jobs
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from rag_bm25.documents.chunks import Chunk
     from rag_bm25.index.arguments import Namespaces
     from rag_bm25.index.index import BM25Index
     from rag_bm25.ingestion.files import Found
@@ -36,15 +38,16 @@ NEAR = 0.4  # similarity of a source that may be meant; a name without its folde
 class Operations:
     """What the server does with an index; clients know it by its title."""
 
-    def __init__(self, index: BM25Index, title: str) -> None:
+    def __init__(self, index: BM25Index, title: str, seconds: float = 1.0) -> None:
         self._index = self._written = index
         self._title = title
+        self._seconds = seconds  # of one call of `find`, whose answer then says how to go on
         self.jobs = Jobs()
         self._lengths: tuple[object, list[int]] = (None, [])  # those of the last call, and what they were read from
 
     def within(self, part: BM25Index) -> Operations:
         """Return the operations on a part of the index, which show no other jobs than their own."""
-        narrowed = Operations(part, self._title)
+        narrowed = Operations(part, self._title, self._seconds)
         narrowed._written, narrowed.jobs = self._index, Jobs(self.jobs)
         return narrowed
 
@@ -163,25 +166,23 @@ class Operations:
 
     def sources(self, asked: requests.ListSources) -> dict[str, Any]:
         """Return the sources by their names, with the number of their chunks."""
-        wanted = asked.contains.casefold()
-        found = [
-            {"source": name, "chunks": num_chunks}
-            for name, num_chunks in self._count_sources(asked.namespace).items()
-            if wanted in name.casefold()
-        ]
-        return {"sources": found[asked.offset : asked.offset + asked.limit], "total": len(found)}
+        counts, wanted = self._count_sources(**asked.scope()), asked.contains.casefold()
+        found = sorted(name for name in counts if wanted in name.casefold())
+        page = found[asked.offset : asked.offset + asked.limit]
+        return {"sources": [{"source": name, "chunks": counts[name]} for name in page], "total": len(found)}
 
-    def _count_sources(self, namespace: str, most: int | None = None) -> dict[str, int]:
+    def _count_sources(self, most: int | None = None, **scope: Any) -> dict[str, int]:
         """Return the number of chunks of each source, of so many chunks."""
-        chunks = islice(self._index.chunks(namespace=namespace), most)
-        return Counter(sorted(source for source in map(source_of, chunks) if source is not None))
+        chunks = islice(self._index.chunks(**scope), most)
+        return Counter(source for source in map(source_of, chunks) if source is not None)
 
     def chunks(self, asked: requests.ReadChunks) -> dict[str, Any]:
         """Return the chunks of a source, in the order of the document."""
         found = self._index.chunks(filter={"source": asked.source}, namespace=asked.namespace)
-        chunks = sorted(islice(found, MAX_SOURCE_CHUNKS), key=lambda chunk: (order_in_source(chunk), chunk.id))
+        chunks = sorted(islice(found, MAX_SOURCE_CHUNKS), key=_place_of)
         if not chunks:
-            similar = get_close_matches(asked.source, self._count_sources(asked.namespace, MAX_MEASURED), cutoff=NEAR)
+            known = sorted(self._count_sources(MAX_MEASURED, namespace=asked.namespace))
+            similar = get_close_matches(asked.source, known, cutoff=NEAR)
             hint = f"; did you mean {list_first(map(repr, similar))}?" if similar else ""
             raise ChunkNotFoundError(f"no chunk has the source {asked.source!r}{hint}")
         page = chunks[asked.offset : asked.offset + asked.limit]
@@ -196,6 +197,16 @@ class Operations:
             found = self._index.diagnose(asked.to_query(), k=asked.k, **asked.scope(), **asked.options)
             answer["reasons"] = str(found)
         return answer
+
+    def find_text(self, asked: requests.FindText) -> dict[str, Any]:
+        """Return the chunks whose texts match a pattern, with what stands around the match."""
+        pattern = Pattern(asked.pattern, regex=asked.regex, ignore_case=asked.ignore_case)
+        scope = narrow(parse_scope(**asked.scope()), asked.of_source())
+        bounds = asked.limit, asked.around
+        findings = find(self._index, pattern, scope, *bounds, after=asked.after, seconds=self._seconds)
+        found = sorted(findings.found, key=lambda one: (source_of(one.chunk) or "", *_place_of(one.chunk)))
+        end = {"next": findings.after or None, "reason": findings.reason}
+        return {"hits": [one.to_dict() for one in found], "read": findings.read, **end}
 
     def explain_in_words(self, asked: requests.AgentExplain) -> dict[str, Any]:
         """Return how the score of a chunk comes about, as a text."""
@@ -257,6 +268,10 @@ class Operations:
             deleted = self._written.delete(asked.ids, filter=condition, namespace=asked.namespace)
             job.note(Progress("chunks", deleted, deleted))
         return {"deleted": deleted}
+
+
+def _place_of(chunk: Chunk) -> tuple[float, str]:
+    return order_in_source(chunk), chunk.id
 
 
 def cut(hit: dict[str, Any], max_text: int | None) -> dict[str, Any]:

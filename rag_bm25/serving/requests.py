@@ -267,8 +267,8 @@ class OneNamespace(Request):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ListSources(OneNamespace):
-    """List the sources, with the number of their chunks.
+class ListSources(ScopeFields):
+    """List the sources, with the number of their chunks in a scope.
 
     Parameters
     ----------
@@ -372,6 +372,44 @@ class Delete(OneNamespace):
     ids: Ids | None = None
     source: Source | None = None
     filter: Filter | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class FindText(ScopeFields):
+    """Find chunks by what their texts have, character by character.
+
+    Parameters
+    ----------
+    pattern : str
+        Text to find, such as E-404 or 第四十七条; with regex, a regular expression.
+    regex : bool
+        Read the pattern as a regular expression, without look-around and back-references; ^ and $ are ends of lines.
+    ignore_case : bool
+        Let small and capital letters match each other.
+    source : str
+        Only chunks of this source, or with * at its end, of all whose names begin so: docs/*.
+    limit : int
+        Maximum number of chunks.
+    around : int
+        Maximum number of characters on either side of a match.
+    after : str
+        Value of next in an answer, to go on.
+    """
+
+    pattern: Annotated[str, Between(1, 500)]
+    regex: bool = False
+    ignore_case: bool = False
+    source: Source | None = None
+    limit: Annotated[int, Between(1, 50)] = 10
+    around: Annotated[int, Between(0, 200)] = 60
+    after: Annotated[str, Between(0, 50)] = ""
+
+    def of_source(self) -> dict[str, Any] | None:
+        """Return the filter of the source."""
+        if self.source is None or not self.source.endswith("*"):
+            return None if self.source is None else {"source": self.source}
+        begin = self.source[:-1]
+        return {"source": {"$gte": begin, "$lt": f"{begin}\U0010ffff"}}
 
 
 @takes(SearchOptions, without=NOT_FOR_AGENTS)

@@ -55,7 +55,7 @@ class Served:
     def __init__(
         self, index: BM25Index, observer: Observer, limits: Limits, title: str, found: Found | None = None
     ) -> None:
-        self.operations = Operations(index, title)
+        self.operations = Operations(index, title, limits.work / 2)
         self._of_parts: QueryMemo[Operations] = QueryMemo(MAX_PARTS)
         self.observer = observer
         self.gate = Gate(limits)

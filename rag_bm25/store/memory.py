@@ -292,6 +292,8 @@ class MemoryStore:
             for row in list(self.collections.chunks.values())  # at once: another thread may be writing
             if (namespaces is None or row.namespace in namespaces)
             and (longer_than is None or row.length > longer_than)
+            and scope.having in row.text
+            and row.pk > scope.after
             and (where is None or matches(where, row.metadata))
         ]
 

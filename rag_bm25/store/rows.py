@@ -189,11 +189,17 @@ class Scope:
         Only these namespaces; all of them by default.
     longer_than : int, optional
         Only chunks with a greater length; all of them by default.
+    having : str
+        Only chunks whose text has these letters and digits, one after the other.
+    after : str
+        Only rows with a greater pk.
     """
 
     where: Filter | None = None
     namespaces: tuple[str, ...] | None = None
     longer_than: int | None = None
+    having: str = ""
+    after: str = ""
 
 
 ALL_CHUNKS = Scope()

@@ -296,6 +296,23 @@ class TestSearch:
         assert pks(store.search([ONE], SearchArm(5, Scope(namespaces=(namespace,))))[0]) == [chunk(1).pk]
         assert scanned(store, Scope(namespaces=(namespace, "x"))).keys() == {chunk(1).pk, chunk(2).pk}
 
+    @pytest.mark.parametrize("word", ["E404", "税法", "é", "Straße", "100", "e404"])
+    def test_a_word_restricts_the_rows_to_texts_that_have_it_anywhere(self, store: Store, word: str) -> None:
+        around = ["{}", "x{}", "{}x", "\n{}\n", "a\r\n{}%\n\n_b", "\"\\{}'", "𠮷{}𠮷", "\t{}\x01"]
+        texts = [text.format(word) for text in around] + [f"{word[0]}\n{word[1:]}", f"{word[0]} {word[1:]}", "none"]
+        rows = [chunk(at, text=text) for at, text in enumerate(texts)]
+        store.insert_chunks(rows)
+        having = {row.pk for row in rows if word in row.text}
+        assert scanned(store, Scope(having=word), contents=True).keys() == having
+        assert set(pks(store.search([ONE], SearchArm(99, Scope(having=word)))[0])) == having
+
+    def test_a_scan_goes_on_behind_a_row(self, store: Store) -> None:
+        store.insert_chunks([chunk(number, namespace="other" * (number % 2)) for number in range(20)])
+        assert list(scanned(store, Scope(after=chunk(11).pk))) == [chunk(number).pk for number in range(12, 20)]
+        rest = Scope(parse_filter({"$not": {"absent": 1}}), ("other",), after=chunk(11).pk)
+        assert list(scanned(store, rest)) == [chunk(number).pk for number in range(13, 20, 2)]
+        assert scanned(store, Scope(after=chunk(19).pk)) == {}
+
     def test_ties_are_ordered_by_id_whatever_the_limit(self, store: Store) -> None:
         rng = np.random.default_rng(3)
         rows = [chunk(int(n), id=f"{n:05}") for n in rng.permutation(3000)]

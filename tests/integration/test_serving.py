@@ -198,6 +198,9 @@ async def use_every_tool(client: Any) -> None:
     assert (hits[0]["id"], hits[0]["metadata"]) == ("notes.txt#7", {"source": "notes.txt", "chunk": 7})
     assert hits[0]["text"] == TEXTS[7]
     assert (await use(client, "search", query="nowhere"))["reasons"].startswith("nothing found: ")
+    found = await use(client, "find", pattern=r"^Chunk 1[37] ", regex=True, source="notes*")
+    assert [(hit["id"], hit["start"]) for hit in found["hits"]] == [("notes.txt#13", 0), ("notes.txt#17", 0)]
+    assert (await use(client, "find", pattern="chunk 13", ignore_case=True))["read"] == 1
     assert "idf" in (await use(client, "explain", query="notice", id="notes.txt#7"))["text"].lower()
     assert await use(client, "suggest", query="notice") == {"suggestion": None}
     figures = await use(client, "statistics", terms="notice", k=2)
@@ -223,7 +226,7 @@ async def use_every_tool(client: Any) -> None:
 async def check_tools(server: Running, mode: str) -> None:
     async with over_http(server, mode=mode) as client:
         names = [tool.name for tool in (await client.list_tools()).tools]
-        assert names == ["search", "explain", "suggest", "statistics", "sources", "chunks", "add", "delete"]
+        assert names == ["search", "find", "explain", "suggest", "statistics", "sources", "chunks", "add", "delete"]
         await use_every_tool(client)
         added = await use(client, "add", chunks=[{"text": "By an agent.", "id": f"agent-{mode}"}])
         assert added == {"count": 1, "ids": [f"agent-{mode}"]}
@@ -262,7 +265,7 @@ def test_a_kill_while_writing_loses_nothing_that_was_acknowledged(tmp_path: Path
         server = StdioServerParameters(command=sys.executable, args=arguments, env=environment)
         async with Client(stdio_client(server)) as client:
             names = [tool.name for tool in (await client.list_tools()).tools]
-            assert names == ["search", "explain", "suggest", "statistics", "sources", "chunks"]
+            assert names == ["search", "find", "explain", "suggest", "statistics", "sources", "chunks"]
             for id_ in acknowledged:
                 assert (await use(client, "chunks", id=id_))["chunks"][0]["text"] == f"new {id_}"
             assert (await use(client, "search", query="first", k=1))["hits"][0]["id"] == "first"

@@ -46,6 +46,7 @@ NOT_SHOWN_BY_PACKAGED = {  # tests, by the beginnings of their names, and why
     "test_a_bad_expression_is_a_filter_error": "2.3 has one code for all errors",
     "test_every_condition_means_the_same": "2.3 knows patterns of prefixes alone",
     "test_every_opposite_means_the_same": "2.3 knows patterns of prefixes alone",
+    "test_a_word_restricts_the_rows": "2.3 knows patterns of prefixes alone",
     "test_every_write_is_visible_at_once": "the reply of 2.3 to a deletion has no time for a session to wait for",
     "test_replacing_and_deleting_move_both_vectors": "as above",
     "test_a_vector_of_zeros_is_like_nothing": "its index leaves out vectors without a direction",

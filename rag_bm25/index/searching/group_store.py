@@ -124,8 +124,10 @@ class GroupStore:
         self, scope: Scope = ALL_CHUNKS, *, contents: bool = False, vectors: bool = False
     ) -> Iterator[list[ChunkRow]]:
         """Stream the rows of one index after the other."""
-        for part in self._parts:
-            for page in part.store.scan_chunks(scope, contents=contents, vectors=vectors):
+        after, _, first = scope.after.partition("@")
+        for part in self._parts[int(first or 0) :]:
+            here = replace(scope, after=after if str(part.number) == first else "")
+            for page in part.store.scan_chunks(here, contents=contents, vectors=vectors):
                 yield list(map(part.of_group, page))
 
     def search(self, queries: Sequence[SparseVector] | NDArray[np.float32], arm: SearchArm) -> list[list[Match]]:

@@ -245,6 +245,10 @@ def where_clause(dialect: Dialect, scope: Scope) -> str:
         parts.append(dialect.any_of("namespace", scope.namespaces))
     if scope.longer_than is not None:
         parts.append(f"length > {scope.longer_than}")
+    if scope.having:
+        parts.append(f"text like {dialect.quote(f'%{scope.having}%')}")
+    if scope.after:
+        parts.append(f"pk > {dialect.quote(scope.after)}")
     clause = _join(parts, "and")
     if len(clause) > MAX_LENGTH:
         msg = f"a filter must not exceed {MAX_LENGTH} characters when written for Milvus, got {len(clause)}"

@@ -8,6 +8,11 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.tools import StructuredTool
+from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from rag_bm25 import BM25Index, IndexGroup
 from rag_bm25.serving import agents, texts
@@ -54,6 +59,12 @@ def call(asker: Any, tool: str, *, allow_writes: bool = False, **arguments: Any)
         ("statistics", {"k": 1000}, "error: k must be"),
         ("chunks", {}, "error: exactly one of id and source must be given"),
         ("chunks", {"id": "a", "source": "b"}, "error: exactly one of id and source must be given"),
+        ("find", {}, "error: pattern is missing"),
+        ("find", {"pattern": ""}, "error: pattern must"),
+        ("find", {"pattern": "a" * 501}, "error: pattern must"),
+        ("find", {"pattern": "a", "limit": 51}, "error: limit must be an int in 1..50, got 51"),
+        ("find", {"pattern": "a", "after": "' or 1"}, "error: after must be the `next` of an answer, got "),
+        ("find", {"pattern": "a(", "regex": True}, "error: pattern is no regular expression that can be searched"),
         ("add", {"chunks": []}, "error: chunks must be a sequence of 1..1000, each a ChunkToAdd, got []"),
         ("delete", {}, "error: exactly one of ids, source and filter must be given"),
     ],
@@ -69,7 +80,7 @@ def test_a_server_that_only_reads_has_no_tool_that_writes(asker: Any) -> None:
         return {tool.name: tool.annotations for tool in (await client.list_tools()).tools}
 
     reading = use(asker, names)
-    assert list(reading) == ["search", "explain", "suggest", "statistics", "sources", "chunks"]
+    assert list(reading) == ["search", "find", "explain", "suggest", "statistics", "sources", "chunks"]
     assert all(hints.read_only_hint for hints in reading.values())
     writing = use(asker, names, allow_writes=True)
     assert list(writing) == [*reading, "add", "delete"]
@@ -136,6 +147,110 @@ def test_marks_that_turn_the_direction_of_writing_are_escaped(asker: Any, index:
     assert json.loads(told.splitlines()[1])["text"] == "refund \u202e321"
 
 
+NOTHING = {"note": texts.NOT_FOUND, "hits": [], "read": 0}
+
+
+def test_find_shows_where_texts_have_a_pattern(asker: Any, index: BM25Index) -> None:
+    assert find(asker, "find", pattern="notice", around=4) == {
+        "note": "no other chunk matches",
+        "hits": [
+            {"id": "law.txt#1", "source": "law.txt", "start": 4, "text": "The notice per"},
+            {"id": "memo.txt#0", "source": "memo.txt", "start": 2, "text": "A notice was"},
+        ],
+        "read": 2,
+    }
+    assert [hit["id"] for hit in find(asker, "find", pattern="三十日以书面")["hits"]] == ["law.txt#0"]
+    assert find(asker, "find", pattern="PROBATION") == NOTHING
+    assert find(asker, "find", pattern="PROBATION", ignore_case=True)["hits"][0]["start"] == 0
+    (hit,) = find(asker, "find", pattern=r"\b[tT]\w+ days\b", regex=True, around=3)["hits"]
+    assert (hit["id"], hit["start"], hit["text"]) == ("law.txt#1", 21, "is thirty days fo")
+    index.add(["one notice\ntwo notices"], ids=["two"])
+    assert [hit["id"] for hit in find(asker, "find", pattern="notice")["hits"] if hit.get("more")] == ["two"]
+
+
+def test_find_stays_in_its_scope_and_sources(asker: Any, index: BM25Index) -> None:
+    index.add(["A notice."], metadatas=[{"source": "law_2.txt"}], ids=["other"])
+
+    def found(**scope: Any) -> set[str]:
+        return {hit["id"] for hit in find(asker, "find", pattern="notice", **scope)["hits"]}
+
+    assert found() == {"law.txt#1", "memo.txt#0", "other"}
+    assert found(source="law.txt") == {"law.txt#1"}
+    assert found(source="law*") == {"law.txt#1", "other"}
+    assert found(source="law_*") == {"other"}
+    assert found(source="*") == {"law.txt#1", "memo.txt#0", "other"}
+    assert found(source="aw*") == set()
+    assert found(source="law*", filter={"source": {"$ne": "law.txt"}}) == {"other"}
+    assert found(namespace="tenant") == {"x"}
+    assert found(all_namespaces=True) == {"law.txt#1", "memo.txt#0", "other", "x"}
+    (hit,) = find(asker, "find", pattern="another", namespace="tenant")["hits"]
+    assert (hit["namespace"], "source" in hit) == ("tenant", False)
+
+
+def test_find_goes_on_where_it_stopped(asker: Any) -> None:
+    first = find(asker, "find", pattern="notice", limit=1)
+    assert first["note"] == "stopped at limit=1: give next as after to go on"
+    second = find(asker, "find", pattern="notice", limit=1, after=first["next"])
+    assert [hit["id"] for hit in (*first["hits"], *second["hits"])] == ["law.txt#1", "memo.txt#0"]
+    assert find(asker, "find", pattern="notice", after=second["next"]) == {**NOTHING, "note": "no other chunk matches"}
+
+
+def test_find_stops_within_the_budget_of_the_server(index: BM25Index, asker: Any) -> None:
+    asker.served.operations._seconds = 0.0
+    answer = find(asker, "find", pattern="[z]", regex=True)
+    assert answer["note"].startswith("stopped at 0 seconds: ")
+    assert answer["read"] == 1
+
+
+def test_answers_of_find_are_small(asker: Any, index: BM25Index) -> None:
+    """About 2,000 tokens, of which a Chinese character takes one."""
+    index.add([f"税法第{number}条" * 2_000 for number in range(50)], ids=[f"docs/增值税法.txt#{n}" for n in range(50)])
+    text, is_error = call(asker, "find", pattern="税法")
+    assert not is_error
+    assert len(text) <= 2_600
+
+
+class Reader(BaseChatModel):
+    """A model that searches, finds characters in the source of the first hit, and reads around them."""
+
+    @property
+    def _llm_type(self) -> str:
+        return "reader"
+
+    def _generate(self, messages: list[BaseMessage], *_: Any, **__: Any) -> ChatResult:
+        told = [json.loads(one.text.splitlines()[1]) for one in messages if isinstance(one, ToolMessage)]
+        steps = [
+            lambda: ("search", {"query": "notice period"}),
+            lambda: ("find", {"pattern": r"\w+ months", "regex": True, "source": told[0]["metadata"]["source"]}),
+            lambda: ("chunks", {"id": told[1]["id"], "context": "neighbors"}),
+        ]
+        if len(told) == len(steps):
+            return ChatResult(generations=[ChatGeneration(message=AIMessage(told[2]["context"]["text"]))])
+        name, given = steps[len(told)]()
+        call = {"name": name, "args": given, "id": str(len(told))}
+        return ChatResult(generations=[ChatGeneration(message=AIMessage("", tool_calls=[call]))])
+
+
+def test_a_model_of_langchain_searches_finds_and_reads(asker: Any) -> None:
+    tools = {
+        tool.name: StructuredTool(
+            name=tool.name,
+            description=tool.description,
+            args_schema=tool.input_schema,
+            func=lambda _name=tool.name, **given: call(asker, _name, **given)[0],
+        )
+        for tool in use(asker, lambda client: client.list_tools()).tools
+    }
+    assert convert_to_openai_tool(tools["find"])["function"]["parameters"]["required"] == ["pattern"]
+    messages: list[BaseMessage] = [HumanMessage("How long are notice and probation?")]
+    while not messages[-1].text or isinstance(messages[-1], HumanMessage | ToolMessage):
+        messages.append(Reader().invoke(messages))
+        messages += [tools[one["name"]].invoke(one) for one in messages[-1].tool_calls]
+    assert [one.name for one in messages if isinstance(one, ToolMessage)] == ["search", "find", "chunks"]
+    assert "thirty days" in messages[-1].text
+    assert "Probation lasts three months." in messages[-1].text
+
+
 def test_explain_is_what_python_prints(asker: Any, index: BM25Index) -> None:
     explained = index.explain("notice", "memo.txt#0")
     assert find(asker, "explain", query="notice", id="memo.txt#0") == {"text": str(explained)}
@@ -177,6 +292,15 @@ def test_sources_are_listed_with_their_chunks(asker: Any, index: BM25Index) -> N
     assert [one["source"] for one in answer["sources"]] == sorted(counts)
     assert find(asker, "sources", contains="LAW") == {"sources": [{"source": "law.txt", "chunks": 3}], "total": 1}
     assert find(asker, "sources", offset=1)["sources"] == answer["sources"][1:]
+
+
+def test_sources_are_those_of_a_scope(asker: Any, index: BM25Index) -> None:
+    index.add(["one", "two"], metadatas=[{"source": "b.txt"}, {"source": "law.txt"}], namespace="tenant")
+    index.delete(["law.txt#0"])
+    counted = find(asker, "sources", namespace=["", "tenant"], filter={"source": {"$ne": "memo.txt"}})
+    assert counted["sources"] == [{"source": "b.txt", "chunks": 1}, {"source": "law.txt", "chunks": 3}]
+    assert find(asker, "sources", all_namespaces=True)["total"] == 3
+    assert find(asker, "sources", filter={"chunk": 0}) == {"sources": [{"source": "memo.txt", "chunks": 1}], "total": 1}
 
 
 def passage(text: str, **more: Any) -> dict[str, Any]:
