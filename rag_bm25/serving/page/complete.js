@@ -8,6 +8,7 @@ const WAIT = 120; // milliseconds after a keystroke
 const HITS = 20; // whose words are offered
 const OFFERED = 6;
 const LONGEST = 40; // characters of a word
+const COMPLETED = "completed";
 const LAST_WORD = /[\p{L}\p{N}_]{2,}$|\p{Script=Han}$/u;
 const WORD = /^[\p{L}\p{N}_'’-]+$/u;
 const HAN = /\p{Script=Han}/u;
@@ -38,7 +39,7 @@ export function completing(box, where) {
   function take(at) {
     box.value = list.children[at].textContent;
     close();
-    box.dispatchEvent(new Event("input"));
+    box.dispatchEvent(new CustomEvent("input", { detail: COMPLETED }));
   }
 
   function close() {
@@ -63,7 +64,7 @@ export function completing(box, where) {
   box.addEventListener("input", (event) => {
     if (event.isComposing) return;
     close();
-    look();
+    if (event.detail !== COMPLETED) look(); // a second Tab leaves the field
   });
   box.addEventListener("blur", close);
   box.addEventListener("keydown", (event) => {

@@ -32,7 +32,7 @@ export function missing(asked, names) {
 }
 
 async function tell(answer, find) {
-  answer.textContent = "…";
+  answer.textContent = "";
   answer.textContent = await find().catch(text);
 }
 

@@ -6,7 +6,7 @@ const TEXTS = {
     placeholder: "Words or a question", query: "Query", hits: "{n} hits", hit: "1 hit", time: "{ms} ms", chunk: "1 chunk", chunks: "{n} chunks", document: "1 document", numDocuments: "{n} documents", noDocuments: "no chunk has a source", documents: "Documents", in: "{hits} in {documents}",
     searchIn: "Search only here", everywhere: "Only {source}: search everywhere again", completions: "What the last word may become",
     grouped: "by document", syntax: "syntax", syntaxHelp: "+word -word \"a phrase\" word^2 prefix*", allNamespaces: "all namespaces",
-    defaultNamespace: "default", namespace: "Namespace", hitsWanted: "Hits", score: "score", why: "Why this score", context: "In context", 
+    defaultNamespace: "default", namespace: "Namespace", hitsWanted: "Hits", score: "Score", why: "Why this score", context: "In context", 
     term: "Term", contribution: "Contribution", queryWeight: "= query weight", chunkWeight: "× chunk weight", tf: "tf", df: "df", idf: "IDF", factors: "× factors", fields: "tf of each field", noTerm: "{terms}: not in this chunk",
     sum: "Sum", products: "Contribution = query weight × chunk weight; query weight = IDF × factors", stopWords: "Stop words, left out: {words}", length: "length {n}, N {chunks}", nothing: "Nothing found",
     didYouMean: "Did you mean {text}?", completed: "completed to: {text}", missing: "Why is a document missing?", missingHelp: "Name the source that you expected, or the id of a chunk.", expected: "Source, or id of a chunk", whyNot: "Why not found", ask: "Ask",
