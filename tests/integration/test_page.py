@@ -263,17 +263,18 @@ def test_the_empty_page_lists_the_documents(visit: Any) -> None:
     page.get_by_role("button", name="More: 50 of 51 shown").wait_for()
 
 
-def test_the_documents_of_a_large_index_are_read_when_one_asks(visit: Any) -> None:
+@pytest.mark.parametrize(("names", "num_chunks"), [([""], 20_001), (["", "kitchen"], 5)])
+def test_the_documents_of_a_large_index_are_read_when_one_asks(visit: Any, names: list[str], num_chunks: int) -> None:
     one = visit()
-    figures = {"name": "large", "namespaces": [""], "num_chunks": 20_001}
-    one.answer("statistics", index=figures, problems=[])
-    one.page.route("**/api/v1/sources", lambda asked: one.faults.append("asked for all sources"))
-    one.page.reload()
-    one.page.get_by_text("20,001 chunks").wait_for()
-    one.page.locator(".documents:not([open])").wait_for()
-    one.page.unroute("**/api/v1/sources")
-    one.page.locator(".documents > summary").click()
-    one.page.get_by_text("4 documents").wait_for()
+    page = one.page
+    one.answer("statistics", index={"name": "large", "namespaces": names, "num_chunks": num_chunks}, problems=[])
+    page.route("**/api/v1/sources", lambda asked: one.faults.append("asked for all sources"))
+    page.reload()
+    page.get_by_text(f"{num_chunks:,} chunks").wait_for()
+    assert page.locator(".documents:not([open])").count() == len(names)
+    page.unroute("**/api/v1/sources")
+    page.locator(".documents > summary").first.click()
+    page.get_by_text("4 documents").wait_for()
 
 
 def test_one_document_is_searched_from_a_list_or_a_hit(visit: Any) -> None:

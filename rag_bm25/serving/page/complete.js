@@ -22,8 +22,8 @@ export function completing(box, where) {
   for (const [name, value] of Object.entries(attributes)) box.setAttribute(name, value);
 
   function show(queries) {
-    const option = (query, at) => h("li", { role: "option", id: `completion-${at}`, onmousedown: (event) => (event.preventDefault(), take(at)) }, query);
-    list.replaceChildren(...queries.map(option));
+    list.replaceChildren(...queries.map((query, at) =>
+      h("li", { role: "option", id: `completion-${at}`, onmousedown: (event) => (event.preventDefault(), take(at)) }, query)));
     list.hidden = !queries.length;
     box.setAttribute("aria-expanded", String(!list.hidden));
     choose(-1);
@@ -49,8 +49,8 @@ export function completing(box, where) {
 
   const look = debounced(WAIT, async () => {
     const typed = box.value;
-    if (!LAST_WORD.test(typed) || document.activeElement !== box) return;
-    const word = typed.match(LAST_WORD)[0].slice(-LONGEST);
+    const word = typed.match(LAST_WORD)?.[0].slice(-LONGEST);
+    if (!word || document.activeElement !== box) return;
     running = new AbortController();
     try {
       const asked = { query: `${word}*`, syntax: true, k: HITS, highlight: true, max_text: 1, ...where() };
@@ -69,26 +69,27 @@ export function completing(box, where) {
   box.addEventListener("blur", close);
   box.addEventListener("keydown", (event) => {
     if (list.hidden || event.isComposing || event.shiftKey) return;
-    const last = list.children.length - 1;
-    if (event.key === "ArrowDown" && chosen < last) choose(chosen + 1);
+    if (event.key === "ArrowDown" && chosen < list.children.length - 1) choose(chosen + 1);
     else if (event.key === "ArrowUp" && chosen >= 0) choose(chosen - 1);
     else if (event.key === "Tab" || (event.key === "Enter" && chosen >= 0)) take(Math.max(chosen, 0));
     else if (event.key === "Escape") close();
-    else return event.key.startsWith("Arrow") || event.key === "Enter" ? close() : undefined;
+    else {
+      if (event.key === "Enter") close();
+      return;
+    }
     event.preventDefault();
     event.stopPropagation();
   });
   return h("div", { class: "completing" }, box, list);
 }
 
-/** Return the queries that marked words of hits make of a typed one, the most frequent first; none if its last word is one of them. */
+/** Return what marked words of hits make of a query, the most frequent first; nothing if its last word is one of them. */
 function completions(typed, word, hits) {
   const counts = new Map();
-  for (const hit of hits) {
-    for (const form of new Set(hit.highlights?.flatMap(formsOf))) {
-      const known = overlap(word, form);
-      if (known) counts.set(typed + form.slice(known), (counts.get(typed + form.slice(known)) ?? 0) + 1);
-    }
+  for (const form of hits.flatMap((hit) => [...new Set(hit.highlights?.flatMap(formsOf))])) {
+    const known = overlap(word, form);
+    const query = typed + form.slice(known);
+    if (known) counts.set(query, (counts.get(query) ?? 0) + 1);
   }
   if (!HAN.test(word) && counts.has(typed)) return [];
   counts.delete(typed);
@@ -97,13 +98,15 @@ function completions(typed, word, hits) {
 
 function formsOf({ text, start, marks }) {
   const characters = Array.from(text);
-  return marks.map(([from, to]) => characters.slice(from - start, to - start).join("").toLowerCase()).filter((form) => WORD.test(form));
+  const forms = marks.map(([from, to]) => characters.slice(from - start, to - start).join("").toLowerCase());
+  return forms.filter((form) => WORD.test(form));
 }
 
 /** Return how many characters of a form are typed: all of the word, or the end of one of Chinese. */
 function overlap(word, form) {
   const typed = word.toLowerCase();
   if (!HAN.test(word)) return form.startsWith(typed) ? word.length : 0;
-  for (let length = Math.min(typed.length, form.length); length > 0; length--) if (typed.endsWith(form.slice(0, length))) return length;
-  return 0;
+  let length = form.length;
+  while (length && !typed.endsWith(form.slice(0, length))) length--;
+  return length;
 }

@@ -19,17 +19,22 @@ const SIGNS_OF_A_ROW = /^[ |:-]+$|\|/g;
 export function classes(text) {
   const found = Array(text.length).fill("");
   const paint = (name, [start, end]) => {
-    for (let at = start; at < end; at++) found[at] = found[at] ? `${found[at]} ${name}` : name;
+    for (let at = start; at < end; at++) found[at] = `${found[at]} ${name}`.trim();
   };
   const apply = (name, rule) => {
     for (const match of text.matchAll(rule)) {
       if (found[match.index].includes("code")) continue;
-      paint(name, [match.index, match.index + match[0].length]);
-      for (const sign of Object.values(match.indices.groups ?? {})) if (sign) paint("sign", sign);
-      for (const sign of name === "row" ? match[0].matchAll(SIGNS_OF_A_ROW) : []) paint("sign", [match.index + sign.index, match.index + sign.index + sign[0].length]);
+      paint(name, match.indices[0]);
+      signsOf(match).forEach((sign) => paint("sign", sign));
     }
   };
-  for (const rule of CODE) apply("code", rule);
+  CODE.forEach((rule) => apply("code", rule));
   for (const [name, rule] of Object.entries(RULES)) apply(name, rule);
   return found;
+}
+
+/** Return the places of the signs of a match: those that open and close it, or the lines of a table. */
+function signsOf({ 0: text, index, indices: { groups } }) {
+  if (groups) return Object.values(groups).filter(Boolean);
+  return Array.from(text.matchAll(SIGNS_OF_A_ROW), ({ 0: sign, index: at }) => [index + at, index + at + sign.length]);
 }

@@ -21,14 +21,13 @@ export function showSearch(main, { names, numChunks, report }) {
   const told = h("p", { class: "told quiet", role: "status" });
   const box = queryBox(() => search());
   const later = debounced(WAIT, search);
-  const typed = (event) => {
+  box.addEventListener("input", (event) => {
     if (event.isComposing) return; // an input method has not made its characters yet
     change({ q: box.value });
     later();
-  };
-  box.addEventListener("input", typed);
+  });
   box.addEventListener("compositionend", () => box.dispatchEvent(new Event("input")));
-  const documents = listed(names, current(), numChunks);
+  const documents = {}; // by namespace
   let running = new AbortController();
 
   async function search() {
@@ -39,7 +38,8 @@ export function showSearch(main, { names, numChunks, report }) {
     if (!state.q.trim()) {
       report();
       told.textContent = "";
-      results.replaceChildren(h("p", { class: "empty" }, t("start")), h("p", { class: "quiet" }, t("keys")), ...documents);
+      results.replaceChildren(h("p", { class: "empty" }, t("start")), h("p", { class: "quiet" }, t("keys")),
+        ...(documents[state.ns] ??= listed(names, state.ns, numChunks)));
       return;
     }
     const asked = { query: state.q, k: Number(state.k), syntax: state.syntax === "1", ...place(state) };
@@ -92,7 +92,7 @@ export function queryBox() {
 }
 
 /** Return the documents of each searched namespace; those of a large index, or of several, are read when one asks. */
-function listed(names, { ns }, numChunks) {
+function listed(names, ns, numChunks) {
   const searched = ns === "*" ? names : [ns];
   const open = searched.length === 1 && numChunks <= MAX_COUNTED;
   return searched.map((name) => showDocuments(name, open, (source) => go({ source })));
@@ -195,11 +195,11 @@ function showHit(hit, rank, most, asked) {
 /** Return the best sentences of a hit in the order of the text, or its beginning. */
 function body(hit) {
   const fragments = [...(hit.highlights ?? [])].sort((a, b) => a.start - b.start);
-  const styles = stylesOf(hit.text); // of the whole, since a part may be within code; what was cut off is taken by itself
+  const styles = stylesOf(hit.text); // of the whole, since a part may be within code; beyond where it is cut, a part has its own
   if (!fragments.length) return [...marked(hit.text), hit.characters ? " …" : ""];
   return fragments.flatMap((fragment, at) => [
     at > 0 || fragment.start > 0 ? "… " : "",
-    ...marked(fragment.text, fragment.marks, fragment.start, fragment.end <= styles.length ? styles.slice(fragment.start, fragment.end) : stylesOf(fragment.text)),
+    ...marked(fragment.text, fragment.marks, fragment.start, fragment.end <= styles.length ? styles.slice(fragment.start, fragment.end) : undefined),
     " ",
   ]);
 }
@@ -210,11 +210,13 @@ async function explain(hit, { group, ...asked }) {
   const found = explanation.terms.filter((term) => term.contribution > 0);
   const absent = explanation.terms.filter((term) => term.contribution <= 0 && term.channel === "word").map((term) => term.term);
   const most = Math.max(...found.map((term) => term.contribution));
-  const heads = ["term", "contribution", "queryWeight", "chunkWeight", "idf", "factors", "tf", "df", ...(found.some((term) => occurrences(term)) ? ["fields"] : [])];
+  const heads = ["term", "contribution", "queryWeight", "chunkWeight", "idf", "factors", "tf", "df"];
+  if (found.some(occurrences)) heads.push("fields");
   const row = (term) => h("tr", { class: term.channel === "word" ? null : "bigram" },
     h("th", { scope: "row" }, term.term, term.source ? h("span", { class: "quiet" }, ` ${term.source}`) : null),
     h("td", { class: "wide" }, bar(term.contribution / most, fixed(term.contribution, DIGITS)), h("span", {}, fixed(term.contribution, DIGITS))),
-    ...[fixed(term.query_weight, DIGITS), fixed(term.weight, DIGITS), fixed(term.idf, DIGITS), factors(term), format(term.tf), format(term.df), occurrences(term)].map((value) => h("td", {}, value)));
+    ...[term.query_weight, term.weight, term.idf].map((value) => h("td", {}, fixed(value, DIGITS))),
+    ...[factors(term), format(term.tf), format(term.df), occurrences(term)].map((value) => h("td", {}, value)));
   return h("div", { class: "explanation" },
     h("div", { class: "scroll" }, h("table", {},
       h("thead", {}, h("tr", {}, heads.map((name) => h("th", { scope: "col", class: name === "contribution" ? "wide" : null }, t(name))))),
@@ -241,9 +243,9 @@ function occurrences(term) {
 
 /** Return the rows below the terms: their sum, the factors of boosts, and the score. */
 function sums({ bm25_score: sum, factors: boosts, value }) {
-  const row = (name, number) => h("tr", {}, h("th", { scope: "row" }, name), h("td", { class: "wide" }, h("span", {}, number)), h("td", { colspan: 7 }));
-  if (!boosts.length) return [row(t("score"), fixed(sum, DIGITS))];
-  return [row(t("sum"), fixed(sum, DIGITS)), ...boosts.map((boost) => row(boost.description, `× ${fixed(boost.value, DIGITS)}`)), row(t("score"), fixed(value, DIGITS))];
+  const row = (name, number) => h("tr", {}, h("th", { scope: "row" }, name), h("td", { class: "wide" }, number), h("td", { colspan: 7 }));
+  const before = boosts.length ? [row(t("sum"), fixed(sum, DIGITS))] : [];
+  return [...before, ...boosts.map((boost) => row(boost.description, `× ${fixed(boost.value, DIGITS)}`)), row(t("score"), fixed(value, DIGITS))];
 }
 
 async function context(hit) {
