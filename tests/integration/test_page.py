@@ -316,7 +316,9 @@ def test_markdown_is_text_whose_signs_step_back(visit: Any) -> None:
     text = guide.locator(".text")
     text.wait_for()
     assert text.text_content() == GUIDE, "nothing is lost"
-    assert [text.locator(f".{name}:not(.sign)").all_text_contents() for name in ("heading", "strong", "em", "link")] == [
+    assert [
+        text.locator(f".{name}:not(.sign)").all_text_contents() for name in ("heading", "strong", "em", "link")
+    ] == [
         ["Setup"],
         ["bold"],
         ["care"],
@@ -334,7 +336,9 @@ def test_markdown_is_text_whose_signs_step_back(visit: Any) -> None:
 
 def test_a_hostile_text_is_no_harder_to_read_as_markdown(visit: Any) -> None:
     pieces = ["*", "**a ", "`", "``a ", "[", "[a](", "_a ", "|", "#", "> ", "```\n", "~~~\n", " ", "\n", "- "]
-    read = "pieces => import('./markdown.js').then(({ classes }) => pieces.map(one => classes(one.repeat(20000)).length))"
+    read = (
+        "pieces => import('./markdown.js').then(({ classes }) => pieces.map(one => classes(one.repeat(20000)).length))"
+    )
     assert visit().page.evaluate(read, pieces) == [20_000 * len(piece) for piece in pieces]
 
 
@@ -380,8 +384,9 @@ def test_a_word_that_is_whole_is_not_completed(visit: Any) -> None:
 
 def test_nothing_happens_while_an_input_method_composes(visit: Any) -> None:
     one = visit()
-    page = one.search("notice")
-    asked: list[str] = []
+    page, asked = one.page, list[str]()
+    with page.expect_response(lambda answer: '"notice*"' in str(answer.request.post_data)):
+        one.search("notice")
     page.on("request", lambda request: asked.append(request.url))
     compose = """text => {
         const box = document.querySelector("#query");

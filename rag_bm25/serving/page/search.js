@@ -236,9 +236,10 @@ function factors(term) {
   return Object.entries(term.factors).filter(([, value]) => value !== 1).map(([name, value]) => `× ${format(value, 6)} ${name}`).join(" ");
 }
 
-/** Return how often each field of a chunk has a term. */
-function occurrences(term) {
-  return Object.entries(term.fields).map(([name, count]) => `${name} ${format(count)}`).join(", ");
+/** Return how often each field of a chunk has a term, unless only the text has it. */
+function occurrences({ fields }) {
+  if (Object.keys(fields).every((name) => name === "text")) return "";
+  return Object.entries(fields).map(([name, count]) => `${name} ${format(count)}`).join(", ");
 }
 
 /** Return the rows below the terms: their sum, the factors of boosts, and the score. */
