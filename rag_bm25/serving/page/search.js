@@ -210,13 +210,13 @@ async function explain(hit, { group, ...asked }) {
   const found = explanation.terms.filter((term) => term.contribution > 0);
   const absent = explanation.terms.filter((term) => term.contribution <= 0 && term.channel === "word").map((term) => term.term);
   const most = Math.max(...found.map((term) => term.contribution));
-  const heads = ["term", "contribution", "queryWeight", "chunkWeight", "idf", "factors", "tf", "df"];
-  if (found.some(occurrences)) heads.push("fields");
+  const fields = found.some(occurrences) ? ["fields"] : [];
+  const heads = ["term", "contribution", "queryWeight", "chunkWeight", "idf", "factors", "tf", "df", ...fields];
   const row = (term) => h("tr", { class: term.channel === "word" ? null : "bigram" },
     h("th", { scope: "row" }, term.term, term.source ? h("span", { class: "quiet" }, ` ${term.source}`) : null),
     h("td", { class: "wide" }, bar(term.contribution / most, fixed(term.contribution, DIGITS)), h("span", {}, fixed(term.contribution, DIGITS))),
     ...[term.query_weight, term.weight, term.idf].map((value) => h("td", {}, fixed(value, DIGITS))),
-    ...[factors(term), format(term.tf), format(term.df), occurrences(term)].map((value) => h("td", {}, value)));
+    ...[factors(term), format(term.tf), format(term.df), ...fields.map(() => occurrences(term))].map((value) => h("td", {}, value)));
   return h("div", { class: "explanation" },
     h("div", { class: "scroll" }, h("table", {},
       h("thead", {}, h("tr", {}, heads.map((name) => h("th", { scope: "col", class: name === "contribution" ? "wide" : null }, t(name))))),
@@ -244,7 +244,7 @@ function occurrences({ fields }) {
 
 /** Return the rows below the terms: their sum, the factors of boosts, and the score. */
 function sums({ bm25_score: sum, factors: boosts, value }) {
-  const row = (name, number) => h("tr", {}, h("th", { scope: "row" }, name), h("td", { class: "wide" }, number), h("td", { colspan: 7 }));
+  const row = (name, number) => h("tr", {}, h("th", { scope: "row" }, name), h("td", { class: "wide" }, number));
   const before = boosts.length ? [row(t("sum"), fixed(sum, DIGITS))] : [];
   return [...before, ...boosts.map((boost) => row(boost.description, `× ${fixed(boost.value, DIGITS)}`)), row(t("score"), fixed(value, DIGITS))];
 }
