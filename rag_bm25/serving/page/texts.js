@@ -28,7 +28,7 @@ const TEXTS = {
     sum: "合计", products: "贡献 = 查询权重 × 分块权重；查询权重 = IDF × 因子", stopWords: "略去的停用词：{words}", length: "长度 {n}，N {chunks}", nothing: "没有找到",
     didYouMean: "你是不是要找 {text}？", completed: "已补全为：{text}", missing: "为什么没有某个文档？", missingHelp: "输入你以为会出现的文档的来源，或者分块的 id。", expected: "来源或分块的 id", whyNot: "为何没有找到", ask: "查询",
     start: "输入即检索。", keys: "/ 输入，Tab 补全末词，↑ ↓ 移动，Enter 查看得分，Esc 返回", theme: "主题：{theme}", auto: "自动", light: "浅色", dark: "深色", language: "English",
-    topTerms: "出现在最多分块中的词", prefix: "开头", ofQuery: "查询中的词", numChunks: "{n} 个分块中的 {df} 个",
+    topTerms: "出现在最多分块中的词", prefix: "以此开头的词", ofQuery: "查询中的词", numChunks: "{n} 个分块中的 {df} 个",
     figures: "概况", lengths: "分块长度", lengthsOf: "{unit}，{all} 个分块中的 {n} 个。", mean: "平均 {n}", chunkSize: "chunk_size {n}", drift: "chunk_size 是平均长度的 {ratio} 倍，相当于 k1 {k1}、b {b} 的 BM25。",
     healthy: "在没有损失的范围 0.8 到 4 之内。", unhealthy: "超出 0.8 到 4 的范围，检索质量会下降，见 docs/tuning.md。", ingestion: "入库", noJobs: "服务启动以来没有入库任务。",
     add: "添加", ingest: "入库", delete: "删除", running: "进行中", done: "已完成", failed: "失败", writing: "写入中", N: "分块数（N）", numTerms: "词数", meanLength: "平均长度", weighting: "加权", engine: "引擎", namespaces: "命名空间", problems: "损坏",
