@@ -33,11 +33,26 @@ QUIET = ("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "-
 QUIET += ("--disable-component-update", "--disable-sync")
 EVIL = "<img src=x onerror=\"document.title='broken'\"> 😀 notice of <b>evil</b>"
 LAW = "docs/law.txt"
+GUIDE = """## Setup
+
+Use **bold**face words, `pip install` and _care_: see [the site](https://site.example).
+
+| Tool | Version |
+|------|---------|
+| pip  | 24      |
+
+- one
+
+```sh
+# quiet: snake_case * 2 ** 3
+```
+2 * 3 * 4 and __init__.py"""
 TEXTS = {
     f"{LAW}#0": "The notice period is three months. Notice is given in writing.",
     f"{LAW}#1": "Shorter terms may be agreed for the trial time, and notice of them.",
     "docs/合同.txt#0": "解除劳动合同的通知期为三十日。通知应当采用书面形式。",
     "docs/evil.txt#0": EVIL,
+    "docs/guide.md#0": GUIDE,
 }
 
 
@@ -195,6 +210,215 @@ def test_a_chunk_that_is_missing_has_a_reason(visit: Any) -> None:
     assert "docs/合同.txt#0" in page.locator(".missing [role=status]").inner_text()
 
 
+def numbers(texts: list[str]) -> list[float]:
+    return [float(text.strip("× ")) for text in texts]
+
+
+def test_contributions_add_up_to_the_score(visit: Any) -> None:
+    page = visit().search("notice period")
+    first = page.locator(".hit").first
+    first.get_by_role("button", name="Why this score").click()
+    first.locator("tfoot").wait_for()
+    cells = [numbers(row.locator("td").all_inner_texts()[:3]) for row in first.locator("tbody tr").all()]
+    for contribution, of_query, of_chunk in cells:
+        assert contribution == pytest.approx(of_query * of_chunk, abs=1e-3)
+    (score,) = numbers(first.locator("tfoot .wide").all_inner_texts())
+    assert score == pytest.approx(sum(row[0] for row in cells), abs=1e-3)
+    assert score == pytest.approx(float(first.locator(".score").inner_text()), abs=0.005)
+
+
+def test_boosts_and_fields_of_a_score_are_shown(visit: Any) -> None:
+    one = visit()
+
+    def boost(asked: Any) -> None:
+        explained = asked.fetch().json()["explanation"]
+        terms = [{**term, "fields": {"text": 1, "title": 2}} for term in explained["terms"]]
+        factors = [{"value": 2, "description": "kind is law"}]
+        boosted = {**explained, "terms": terms, "factors": factors, "value": 2 * explained["bm25_score"]}
+        asked.fulfill(json={"explanation": boosted})
+
+    one.page.route("**/api/v1/explain", boost)
+    page = one.search("notice period")
+    page.get_by_role("button", name="Why this score").first.click()
+    page.wait_for_selector("tfoot")
+    assert page.locator("tfoot th").all_inner_texts() == ["Sum", "kind is law", "Score"]
+    total, factor, score = numbers(page.locator("tfoot .wide").all_inner_texts())
+    assert (factor, score) == (2, pytest.approx(2 * total, abs=1e-3))
+    assert page.locator("tbody tr").first.locator("td").last.inner_text() == "text 1, title 2"
+
+
+def test_the_empty_page_lists_the_documents(visit: Any) -> None:
+    one = visit()
+    page = one.page
+    documents = page.locator(".documents > .column > li")
+    documents.nth(3).wait_for()
+    assert page.locator(".documents > summary").inner_text() == "4 documents"
+    law = page.locator(".documents li", has_text=LAW)
+    assert law.locator("summary").inner_text() == f"{LAW} 2 chunks"
+    law.locator("summary").click()
+    law.locator(".text").nth(1).wait_for()
+    assert law.locator(".text").all_inner_texts() == [TEXTS[f"{LAW}#0"], TEXTS[f"{LAW}#1"]]
+    one.answer("sources", sources=[{"source": f"{at}.txt", "chunks": 1} for at in range(50)], total=51)
+    page.reload()
+    page.get_by_role("button", name="More: 50 of 51 shown").wait_for()
+
+
+@pytest.mark.parametrize(("names", "num_chunks"), [([""], 20_001), (["", "kitchen"], 5)])
+def test_the_documents_of_a_large_index_are_read_when_one_asks(visit: Any, names: list[str], num_chunks: int) -> None:
+    one = visit()
+    page = one.page
+    page.locator(".documents li").first.wait_for()
+    one.answer("statistics", index={"name": "large", "namespaces": names, "num_chunks": num_chunks}, problems=[])
+    page.route("**/api/v1/sources", lambda asked: one.faults.append("asked for all sources"))
+    page.reload()
+    page.get_by_text(f"{num_chunks:,} chunks").wait_for()
+    assert page.locator(".documents:not([open])").count() == len(names)
+    page.unroute("**/api/v1/sources")
+    page.locator(".documents > summary").first.click()
+    page.get_by_text("4 documents").wait_for()
+
+
+def test_one_document_is_searched_from_a_list_or_a_hit(visit: Any) -> None:
+    one = visit()
+    page = one.page
+    page.locator(".documents li", has_text="docs/evil.txt").get_by_role("button", name="Search only here").click()
+    page.get_by_role("button", name="Only docs/evil.txt").wait_for()
+    one.search("notice")
+    assert page.locator(".hit").count() == 1
+    page.reload()
+    page.wait_for_selector(".hit")
+    assert page.locator(".hit").count() == 1, "the address can be shared"
+    page.get_by_role("button", name="search everywhere again").click()
+    page.locator(".hit").nth(2).wait_for()
+    page.locator(".document", has_text=LAW).get_by_role("button", name="Search only here").click()
+    page.get_by_role("button", name=f"Only {LAW}").wait_for()
+    page.wait_for_function("() => document.querySelectorAll('.document').length === 1")
+    page.go_back()
+    page.wait_for_function("() => document.querySelectorAll('.document').length === 2")
+
+
+@pytest.mark.parametrize(
+    ("locale", "found", "labels"),
+    [("en-US", "3 hits in 2 documents", ["Documents", "Hits"]), ("zh-CN", "2 个文档中的 3 个命中", ["文档", "命中数"])],
+)
+def test_documents_are_counted_as_such(visit: Any, locale: str, found: str, labels: list[str]) -> None:
+    page = visit(locale=locale).search("notice")
+    assert page.inner_text(".told").startswith(f"{found} · ")
+    label = page.locator("label", has=page.locator("#k")).locator("span")
+    assert label.inner_text() == labels[0]
+    page.uncheck("#group")
+    assert label.inner_text() == labels[1]
+
+
+def test_markdown_is_text_whose_signs_step_back(visit: Any) -> None:
+    page = visit().page
+    guide = page.locator(".documents li", has_text="docs/guide.md")
+    guide.locator("summary").click()
+    text = guide.locator(".text")
+    text.wait_for()
+    assert text.text_content() == GUIDE, "nothing is lost"
+    for name, marked in {"heading": "Setup", "strong": "bold", "em": "care", "link": "the site"}.items():
+        assert text.locator(f".{name}:not(.sign)").all_text_contents() == [marked]
+    assert text.locator(".code:not(.sign)").all_text_contents() == ["pip install", "\n# quiet: snake_case * 2 ** 3\n"]
+    signs = ["## ", "**", "**", "`", "`", "_", "_", "[", "](https://site.example)", "|", "|", "|", "|------|---------|"]
+    assert text.locator(".sign").all_text_contents() == [*signs, "|", "|", "|", "- ", "```sh", "```"]
+    page.fill("#query", "pip install bold")
+    page.wait_for_selector(".hit mark")
+    marks = page.locator(".hit mark")
+    assert {"pip install", "bold"} <= set(marks.all_text_contents())
+    assert marks.filter(has_text="pip install").locator(".code").count() == 1
+
+
+def test_a_hostile_text_is_no_harder_to_read_as_markdown(visit: Any) -> None:
+    pieces = ["*", "**a ", "`", "``a ", "[", "[a](", "_a ", "|", "#", "> ", "```\n", "~~~\n", " ", "\n", "- "]
+    read = "async all => (m => all.map(one => m.classes(one.repeat(20_000)).length))(await import('./markdown.js'))"
+    assert visit().page.evaluate(read, pieces) == [20_000 * len(piece) for piece in pieces]
+
+
+def test_the_last_word_is_completed_by_keys(visit: Any) -> None:
+    page = visit().page
+    box, options = page.get_by_role("combobox", name="Query"), page.locator("#completions [role=option]")
+
+    def offer(text: str) -> list[str]:
+        box.fill(text)
+        options.first.wait_for()
+        return options.all_inner_texts()
+
+    assert offer("months Noti") == ["months Notice"]
+    assert box.get_attribute("aria-expanded") == "true"
+    page.keyboard.press("ArrowDown")
+    assert box.get_attribute("aria-activedescendant") == options.first.get_attribute("id")
+    assert options.first.get_attribute("aria-selected") == "true"
+    page.keyboard.press("ArrowUp")
+    assert box.get_attribute("aria-activedescendant") is None
+    page.keyboard.press("Escape")
+    assert (box.input_value(), options.count(), box.get_attribute("aria-expanded")) == ("months Noti", 0, "false")
+    offer("noti")
+    page.keyboard.press("Tab")
+    page.wait_for_function("() => document.querySelector('#results').dataset.query === 'notice'")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.id") == "k", "a second Tab leaves the field"
+    assert offer("采用书") == ["采用书面形式"]
+    options.first.click()
+    page.wait_for_function("() => document.querySelector('#results').dataset.query === '采用书面形式'")
+    offer("noti")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowDown")
+    assert "hit" in page.evaluate("document.activeElement.className"), "below the list are the hits"
+
+
+def test_a_word_that_is_whole_is_not_completed(visit: Any) -> None:
+    one = visit()
+    with one.page.expect_response(lambda answer: '"notice*"' in str(answer.request.post_data)):
+        one.search("notice")
+    one.page.keyboard.press("ArrowDown")
+    assert "hit" in one.page.evaluate("document.activeElement.className")
+
+
+def test_nothing_happens_while_an_input_method_composes(visit: Any) -> None:
+    one = visit()
+    page, asked = one.page, list[str]()
+    with page.expect_response(lambda answer: '"notice*"' in str(answer.request.post_data)):
+        one.search("notice")
+    page.on("request", lambda request: asked.append(request.url))
+    compose = """text => {
+        const box = document.querySelector("#query");
+        box.value = text;
+        box.dispatchEvent(new InputEvent("input", { isComposing: true }));
+        box.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowDown", isComposing: true, bubbles: true }));
+    }"""
+    page.evaluate(compose, "tong'zhi")
+    page.wait_for_timeout(400)
+    assert [url for url in asked if url.endswith("search")] == []
+    assert page.evaluate("document.activeElement.id") == "query"
+    page.evaluate(compose, "通知")
+    page.evaluate("document.querySelector('#query').dispatchEvent(new CompositionEvent('compositionend'))")
+    page.wait_for_function("() => document.querySelector('#results').dataset.query === '通知'")
+
+
+def test_a_document_that_is_missing_has_a_reason(visit: Any) -> None:
+    one = visit()
+    page = one.search("writing")
+    page.locator(".missing summary").click()
+    page.locator("#sources option").nth(3).wait_for(state="attached")
+    field, answer = page.get_by_label("Source, or id of a chunk"), page.locator(".missing .answer")
+
+    def why(expected: str, said: str) -> None:
+        field.fill(expected)
+        page.keyboard.press("Enter")
+        answer.filter(has_text=said).wait_for()
+
+    why("docs/合同.txt", "'docs/合同.txt#0' is not found: it has no word of the query")
+    why(LAW, "rank 1")
+    why("docs/laws.txt", f"no chunk has the source 'docs/laws.txt'; did you mean '{LAW}'")
+    one.forgive_refusals()
+    page.locator(".whole summary").click()
+    chunk = page.locator(".whole li", has_text="Shorter terms")
+    chunk.get_by_role("button", name="Why not found").click()
+    chunk.get_by_text(f"'{LAW}#1' is not found: it has no word of the query").wait_for()
+    assert page.locator(".whole li[aria-current] button").count() == 0, "a hit is found"
+
+
 def test_keys_move_among_the_hits(visit: Any) -> None:
     page = visit().search("notice period")
     hits = [hit.get_attribute("data-id") for hit in page.locator(".hit").all()]
@@ -260,7 +484,7 @@ def test_a_late_answer_is_dropped(visit: Any) -> None:
     one = visit()
     page, held = one.page, []
     page.route("**/api/v1/search", lambda asked: held.append(asked), times=1)
-    with page.expect_event("requestfailed") as dropped:
+    with page.expect_event("requestfailed", lambda asked: "*" not in asked.post_data_json["query"]) as dropped:
         page.fill("#query", "writing")
         page.wait_for_timeout(200)
         one.search("trial time")
@@ -343,6 +567,13 @@ def test_a_link_to_a_view_takes_the_query_along(visit: Any) -> None:
     page.go_back()
     page.wait_for_selector(".hit")
     assert page.input_value("#query") == "notice"
+
+
+def test_the_list_of_documents_is_no_wider_than_a_narrow_screen(visit: Any) -> None:
+    page = visit(width=360).page
+    page.locator(".documents li summary").last.click()
+    page.wait_for_selector(".documents .text")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
 
 
 @pytest.mark.parametrize("view", ["search", "terms", "index"])

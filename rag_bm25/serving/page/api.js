@@ -72,6 +72,11 @@ export async function readDocument(source, namespace, offset, limit) {
   return get("chunks", { source, namespace, offset, limit });
 }
 
+/** List some sources of a scope, with the number of their chunks. */
+export async function listSources(scope, offset, limit) {
+  return ask("sources", { ...scope, offset, limit });
+}
+
 async function get(route, query) {
   return read(await send(`api/v1/${route}?${new URLSearchParams(query)}`, { headers: headers() }));
 }

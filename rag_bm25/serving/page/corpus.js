@@ -80,7 +80,7 @@ function lengthPlot({ unit, measured, num_chunks, counts, edges, drift }, width)
 function job({ kind, state, progress: counts, seconds, result, reason }) {
   const progress = counts.at(-1);
   const share = progress?.total ? progress.done / progress.total : state === "done" ? 1 : 0;
-  const done = progress ? `${format(progress.done)}${progress.total ? ` / ${format(progress.total)}` : ""} ${progress.what}` : "";
-  return h("p", { class: "job" }, h("b", {}, kind), " ", t(state), " ", bar(share, `${Math.round(share * 100)} %`), " ",
+  const done = progress ? t("chunks", { n: `${format(progress.done)}${progress.total ? ` / ${format(progress.total)}` : ""}` }) : "";
+  return h("p", { class: "job" }, h("b", {}, t(kind)), " ", t(state), " ", bar(share, `${Math.round(share * 100)} %`), " ",
     h("span", { class: "quiet" }, [done, `${format(seconds, 1)} s`, typeof result === "string" ? result : "", reason].filter(Boolean).join(" · ")));
 }

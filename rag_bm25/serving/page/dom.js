@@ -1,5 +1,7 @@
 // Elements, made without any HTML text: what a chunk holds is only ever shown as text.
 
+import { classes } from "./markdown.js";
+
 /**
  * Make an element.
  * @param {string} tag
@@ -37,20 +39,37 @@ export function debounced(wait, call) {
 }
 
 /**
- * Return a text with marks, given by pairs of start and end.
+ * Return a text with marks, given by pairs of start and end, and with the signs of Markdown set off.
  * Places count characters as Python does; JavaScript counts some as two, so the text is cut into characters first.
  */
-export function marked(text, marks, offset = 0) {
+export function marked(text, marks = [], offset = 0, styles = stylesOf(text)) {
   const characters = Array.from(text);
   const parts = [];
   let at = 0;
   for (const [start, end] of marks) {
-    parts.push(characters.slice(at, start - offset).join(""));
-    parts.push(h("mark", {}, characters.slice(start - offset, end - offset).join("")));
+    parts.push(styled(characters, styles, at, start - offset));
+    parts.push(h("mark", {}, styled(characters, styles, start - offset, end - offset)));
     at = end - offset;
   }
-  parts.push(characters.slice(at).join(""));
-  return parts;
+  return [...parts, styled(characters, styles, at, characters.length)];
+}
+
+/** Return the classes of each character of a text. */
+export function stylesOf(text) {
+  const found = classes(text);
+  let unit = 0;
+  return Array.from(text, (character) => found[(unit += character.length) - character.length]);
+}
+
+/** Return a piece of a text, with an element for each run of characters of a style. */
+function styled(characters, styles, start, end) {
+  const runs = [];
+  for (let at = start, next; at < end; at = next) {
+    for (next = at + 1; next < end && styles[next] === styles[at]; ) next++;
+    const run = characters.slice(at, next).join("");
+    runs.push(styles[at] ? h("span", { class: styles[at] }, run) : run);
+  }
+  return runs;
 }
 
 /** Return a bar whose width is a share of the whole, in 0..1. */

@@ -16,6 +16,7 @@ const STATUS_EVERY = 10_000; // milliseconds
 
 const main = document.getElementById("main");
 let names = [""];
+let numChunks = 0;
 let end = () => {};
 
 function render() {
@@ -29,7 +30,7 @@ function render() {
     h("a", { href: address({ view: name }), "aria-current": name === shown ? "page" : null, onclick: (event) => carry(event, name) }, t(name))));
   document.getElementById("language").textContent = t("language");
   document.getElementById("theme").textContent = t("theme", { theme: t(theme()) });
-  end = VIEWS[shown](main, { names, report });
+  end = VIEWS[shown](main, { names, numChunks, report });
 }
 
 /** Let a link take along what was typed since it was drawn, in this tab or in another. */
@@ -73,13 +74,14 @@ function applyTheme() {
 async function readStatus() {
   const { index } = await ask("statistics");
   names = index.namespaces;
+  numChunks = index.num_chunks;
   document.getElementById("index-name").textContent = index.name;
   document.title = `${index.name} · rag_bm25`;
   const { jobs } = await ask("progress");
   const job = jobs.find((each) => each.state === "running");
   const progress = job?.progress.at(-1);
   const doing = progress ? ` · ${t("writing")} ${progress.done}${progress.total ? `/${progress.total}` : ""}` : "";
-  document.getElementById("status").textContent = t("chunks", { n: index.num_chunks }) + doing;
+  document.getElementById("status").textContent = t(index.num_chunks === 1 ? "chunk" : "chunks", { n: index.num_chunks }) + doing;
 }
 
 async function start() {

@@ -1,26 +1,33 @@
 // Search as you type: hits by document, why they score as they do, and why others are missing.
 
 import { ask, readChunk } from "./api.js";
-import { showDocument } from "./document.js";
-import { bar, debounced, h, marked } from "./dom.js";
-import { message, text } from "./messages.js";
-import { change, current, scope } from "./state.js";
+import { completing } from "./complete.js";
+import { showDocument, showDocuments } from "./document.js";
+import { bar, debounced, h, marked, stylesOf } from "./dom.js";
+import { message } from "./messages.js";
+import { missing, whyNot } from "./missing.js";
+import { change, current, go, place } from "./state.js";
 import { fixed, format, t } from "./texts.js";
 
 const WAIT = 50; // milliseconds after a keystroke
 const HITS_OF_A_DOCUMENT = 3;
 const SHOWN = 600; // characters of a hit without highlights
+const MAX_COUNTED = 20_000; // chunks, which are read to list the documents, unless one asks for them
+const DIGITS = 4; // of a contribution and of its weights
 
 /** Show the view in an element; return what ends it. */
-export function showSearch(main, { names, report }) {
+export function showSearch(main, { names, numChunks, report }) {
   const results = h("section", { id: "results", "aria-live": "off" });
   const told = h("p", { class: "told quiet", role: "status" });
   const box = queryBox(() => search());
   const later = debounced(WAIT, search);
-  box.addEventListener("input", () => {
+  box.addEventListener("input", (event) => {
+    if (event.isComposing) return; // an input method has not made its characters yet
     change({ q: box.value });
     later();
   });
+  box.addEventListener("compositionend", () => box.dispatchEvent(new Event("input")));
+  const documents = {}; // by namespace
   let running = new AbortController();
 
   async function search() {
@@ -31,10 +38,11 @@ export function showSearch(main, { names, report }) {
     if (!state.q.trim()) {
       report();
       told.textContent = "";
-      results.replaceChildren(h("p", { class: "empty" }, t("start")), h("p", { class: "quiet" }, t("keys")));
+      results.replaceChildren(h("p", { class: "empty" }, t("start")), h("p", { class: "quiet" }, t("keys")),
+        ...(documents[state.ns] ??= listed(names, state.ns, numChunks)));
       return;
     }
-    const asked = { query: state.q, k: Number(state.k), syntax: state.syntax === "1", ...scope(state) };
+    const asked = { query: state.q, k: Number(state.k), syntax: state.syntax === "1", ...place(state) };
     const grouped = state.group === "1" ? { group: { key: "source", size: HITS_OF_A_DOCUMENT } } : {};
     const began = performance.now();
     try {
@@ -47,9 +55,9 @@ export function showSearch(main, { names, report }) {
       }
       const taken = performance.now() - began;
       report();
-      const shown = found.hits.length ? groups(found.hits, asked) : [await nothing(asked, signal)];
-      told.textContent = [count(found.hits.length), t("time", { ms: Math.round(taken) }), completed].filter(Boolean).join(" · ");
-      results.replaceChildren(...shown, missing(asked));
+      const shown = found.hits.length ? groups(found.hits, { ...asked, ...grouped }) : [await nothing(asked, signal)];
+      told.textContent = [counted(found.hits), t("time", { ms: Math.round(taken) }), completed].filter(Boolean).join(" · ");
+      results.replaceChildren(...shown, missing({ ...asked, ...grouped }, names));
       results.dataset.milliseconds = taken.toFixed(1);
       results.dataset.query = state.q;
     } catch (error) {
@@ -61,7 +69,7 @@ export function showSearch(main, { names, report }) {
 
   main.replaceChildren(
     h("form", { class: "query", role: "search", onsubmit: (event) => (event.preventDefault(), search()) },
-      box, options(names, search)),
+      completing(box, () => place(current())), options(names, search)),
     told,
     results,
   );
@@ -83,8 +91,22 @@ export function queryBox() {
   });
 }
 
-function count(hits) {
-  return hits === 1 ? t("hit") : t("hits", { n: hits });
+/** Return the documents of each searched namespace; those of a large index, or of several, are read when one asks. */
+function listed(names, ns, numChunks) {
+  const searched = ns === "*" ? names : [ns];
+  const open = searched.length === 1 && numChunks <= MAX_COUNTED;
+  return searched.map((name) => showDocuments(name, open, (source) => go({ source })));
+}
+
+/** Count hits, and the documents that they are of. */
+function counted(hits) {
+  const documents = new Set(hits.filter(hasSource).map(({ namespace, metadata }) => `${namespace} ${metadata.source}`)).size;
+  const found = hits.length === 1 ? t("hit") : t("hits", { n: hits.length });
+  return documents ? t("in", { hits: found, documents: t(documents === 1 ? "document" : "numDocuments", { n: documents }) }) : found;
+}
+
+function hasSource(hit) {
+  return typeof hit.metadata.source === "string";
 }
 
 function options(names, search) {
@@ -93,12 +115,18 @@ function options(names, search) {
     change({ [name]: value });
     search();
   };
+  const wanted = h("span", {}, t(state.group === "1" ? "documents" : "hitsWanted"));
+  const group = (event) => {
+    wanted.textContent = t(event.target.checked ? "documents" : "hitsWanted");
+    set("group", event.target.checked ? "1" : "0");
+  };
   const sizes = [...new Set(["5", "10", "20", "50", state.k])].map((k) => h("option", { value: k, selected: state.k === k }, k));
   return h("div", { class: "options" },
     namespaces(names, state, (ns) => set("ns", ns)),
-    h("label", {}, t("hitsWanted"), " ", h("select", { id: "k", onchange: (event) => set("k", event.target.value) }, sizes)),
-    h("label", {}, h("input", { type: "checkbox", id: "group", checked: state.group === "1", onchange: (event) => set("group", event.target.checked ? "1" : "0") }), t("grouped")),
+    h("label", {}, wanted, " ", h("select", { id: "k", onchange: (event) => set("k", event.target.value) }, sizes)),
+    h("label", {}, h("input", { type: "checkbox", id: "group", checked: state.group === "1", onchange: group }), t("grouped")),
     h("label", { title: t("syntaxHelp") }, h("input", { type: "checkbox", id: "syntax", checked: state.syntax === "1", onchange: (event) => set("syntax", event.target.checked ? "1" : "") }), t("syntax")),
+    state.source && h("button", { type: "button", class: "chosen", "aria-label": t("everywhere", { source: state.source }), onclick: () => go({ source: "" }) }, `${state.source} ×`),
   );
 }
 
@@ -124,12 +152,14 @@ function groups(hits, asked) {
   let rank = 0;
   return byDocument.map((group) =>
     h("section", { class: "document" },
-      h("h2", {}, group.hits[0].metadata.title ?? group.source, h("span", { class: "quiet path" }, place(group))),
+      h("h2", {}, group.hits[0].metadata.title ?? group.source, h("span", { class: "quiet path" }, pathOf(group))),
       group.hits.map((hit) => showHit(hit, ++rank, most, asked)),
-      group.hits[0].metadata.source === undefined ? null : showDocument(group)));
+      hasSource(group.hits[0]) && h("div", { class: "beside" },
+        showDocument(group, t("allChunks"), (chunk) => (group.hits.some((hit) => hit.id === chunk.id) ? "hit" : whyNot(asked, chunk))),
+        current().source !== group.source && h("button", { type: "button", onclick: () => go({ source: group.source }) }, t("searchIn")))));
 }
 
-function place({ source, namespace, hits }) {
+function pathOf({ source, namespace, hits }) {
   const named = hits[0].metadata.title ? source : "";
   return [namespace, named].filter(Boolean).join(" · ");
 }
@@ -165,32 +195,35 @@ function showHit(hit, rank, most, asked) {
 /** Return the best sentences of a hit in the order of the text, or its beginning. */
 function body(hit) {
   const fragments = [...(hit.highlights ?? [])].sort((a, b) => a.start - b.start);
-  if (!fragments.length) return [hit.text, hit.characters ? " …" : ""];
+  const styles = stylesOf(hit.text); // of the whole, since a part may be within code; beyond where it is cut, a part has its own
+  if (!fragments.length) return [...marked(hit.text), hit.characters ? " …" : ""];
   return fragments.flatMap((fragment, at) => [
     at > 0 || fragment.start > 0 ? "… " : "",
-    ...marked(fragment.text, fragment.marks, fragment.start),
+    ...marked(fragment.text, fragment.marks, fragment.start, fragment.end <= styles.length ? styles.slice(fragment.start, fragment.end) : undefined),
     " ",
   ]);
 }
 
-/** Explain a score by a row for each term. */
-async function explain(hit, asked) {
+/** Explain a score by a row for each term, which add up to it. */
+async function explain(hit, { group, ...asked }) {
   const { explanation } = await ask("explain", { ...asked, id: hit.id, chunk_namespace: hit.namespace, part: hit.part });
   const found = explanation.terms.filter((term) => term.contribution > 0);
   const absent = explanation.terms.filter((term) => term.contribution <= 0 && term.channel === "word").map((term) => term.term);
   const most = Math.max(...found.map((term) => term.contribution));
-  const heads = ["term", "contribution", "tf", "df", "idf", "factors", "weight"];
-  const factors = (term) => Object.entries(term.factors).filter(([, value]) => value !== 1)
-    .map(([name, value]) => `× ${format(value, 6)} ${name}`).join(" ");
+  const fields = found.some(occurrences) ? ["fields"] : [];
+  const heads = ["term", "contribution", "queryWeight", "chunkWeight", "idf", "factors", "tf", "df", ...fields];
   const row = (term) => h("tr", { class: term.channel === "word" ? null : "bigram" },
     h("th", { scope: "row" }, term.term, term.source ? h("span", { class: "quiet" }, ` ${term.source}`) : null),
-    h("td", { class: "wide" }, bar(term.contribution / most, format(term.contribution)), h("span", {}, format(term.contribution))),
-    ...[term.tf, term.df, term.idf, factors(term), term.weight].map((value) => h("td", {}, format(value))));
+    h("td", { class: "wide" }, bar(term.contribution / most, fixed(term.contribution, DIGITS)), h("span", {}, fixed(term.contribution, DIGITS))),
+    ...[term.query_weight, term.weight, term.idf].map((value) => h("td", {}, fixed(value, DIGITS))),
+    ...[factors(term), format(term.tf), format(term.df), ...fields.map(() => occurrences(term))].map((value) => h("td", {}, value)));
   return h("div", { class: "explanation" },
     h("div", { class: "scroll" }, h("table", {},
       h("thead", {}, h("tr", {}, heads.map((name) => h("th", { scope: "col", class: name === "contribution" ? "wide" : null }, t(name))))),
-      h("tbody", {}, found.map(row)))),
+      h("tbody", {}, found.map(row)),
+      h("tfoot", {}, sums(explanation)))),
     h("p", { class: "quiet" }, [
+      t("products"),
       t("length", { n: explanation.length, chunks: explanation.num_chunks }),
       absent.length ? t("noTerm", { terms: absent.join(", ") }) : "",
       explanation.stop_words.length ? t("stopWords", { words: explanation.stop_words.join(", ") }) : "",
@@ -198,12 +231,30 @@ async function explain(hit, asked) {
     ].filter(Boolean).join(" · ")));
 }
 
+/** Return what the query weight is, beside the IDF. */
+function factors(term) {
+  return Object.entries(term.factors).filter(([, value]) => value !== 1).map(([name, value]) => `× ${format(value, 6)} ${name}`).join(" ");
+}
+
+/** Return how often each field of a chunk has a term, unless only the text has it. */
+function occurrences({ fields }) {
+  if (Object.keys(fields).every((name) => name === "text")) return "";
+  return Object.entries(fields).map(([name, count]) => `${name} ${format(count)}`).join(", ");
+}
+
+/** Return the rows below the terms: their sum, the factors of boosts, and the score. */
+function sums({ bm25_score: sum, factors: boosts, value }) {
+  const row = (name, number) => h("tr", {}, h("th", { scope: "row" }, name), h("td", { class: "wide" }, number));
+  const before = boosts.length ? [row(t("sum"), fixed(sum, DIGITS))] : [];
+  return [...before, ...boosts.map((boost) => row(boost.description, `× ${fixed(boost.value, DIGITS)}`)), row(t("score"), fixed(value, DIGITS))];
+}
+
 async function context(hit) {
   const chunk = await readChunk(hit.id, hit.namespace);
   const { text, start, end } = chunk.context ?? { text: chunk.text, start: 0, end: 0 };
   const characters = Array.from(text);
   const piece = (from, to) => characters.slice(from, to).join("");
-  return h("div", { class: "context" }, piece(0, start), h("b", {}, piece(start, end)), piece(end));
+  return h("div", { class: "context" }, marked(piece(0, start)), h("b", {}, marked(piece(start, end))), marked(piece(end)));
 }
 
 /** Say why there is no hit, with the spelling that may be meant. */
@@ -216,28 +267,10 @@ async function nothing(asked, signal) {
   return h("div", { class: "empty" }, h("p", {}, t("nothing")), h("ul", {}, diagnosis.reasons.map((reason) => h("li", {}, reason.message))), again);
 }
 
-/** Let people ask why a chunk that they expected is missing. */
-function missing(asked) {
-  const answer = h("p", { role: "status" });
-  const id = h("input", { type: "text", "aria-label": t("id"), placeholder: t("id") });
-  const find = async (event) => {
-    event.preventDefault();
-    if (!id.value.trim()) return;
-    try {
-      const { diagnosis } = await ask("why", { ...asked, id: id.value.trim() });
-      answer.textContent = diagnosis.reasons.length ? diagnosis.text : t("rank", { n: diagnosis.rank });
-    } catch (error) {
-      answer.textContent = text(error);
-    }
-  };
-  return h("details", { class: "missing" }, h("summary", {}, t("missing")),
-    h("form", { onsubmit: find }, h("p", { class: "quiet" }, t("missingHelp")), id, " ", h("button", {}, t("ask"))), answer);
-}
-
 /** Move between the field and the hits by keys. */
 function move(event, box, results) {
   const typing = event.target.matches?.("input, select, textarea") && event.target !== box;
-  if (typing || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (typing || event.isComposing || event.ctrlKey || event.metaKey || event.altKey) return;
   const hits = [...results.querySelectorAll(".hit")];
   const at = hits.indexOf(document.activeElement.closest?.(".hit"));
   if (event.key === "/" && document.activeElement !== box) focus(event, box);

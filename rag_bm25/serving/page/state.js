@@ -1,6 +1,6 @@
 // What the page shows, kept in the address, so that it can be shared and the browser's own history works.
 
-const DEFAULTS = { view: "search", q: "", k: "10", ns: "*", group: "1", syntax: "", prefix: "" };
+const DEFAULTS = { view: "search", q: "", k: "10", ns: "*", source: "", group: "1", syntax: "", prefix: "" };
 
 /** Return what the address says, with defaults. */
 export function current() {
@@ -19,7 +19,17 @@ export function change(changes) {
   history.replaceState(null, "", address(changes));
 }
 
+/** Change the address, and show what it says. */
+export function go(changes) {
+  location.hash = address(changes);
+}
+
 /** Return the namespaces to search, as the API takes them. */
 export function scope(state) {
   return state.ns === "*" ? { all_namespaces: true } : { namespace: state.ns };
+}
+
+/** Return the namespaces to search, and the source if one is chosen. */
+export function place(state) {
+  return { ...scope(state), filter: state.source ? { source: state.source } : null };
 }

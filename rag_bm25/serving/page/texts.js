@@ -3,33 +3,35 @@
 const TEXTS = {
   en: {
     skip: "Skip to the content", views: "Views", search: "Search", terms: "Terms", index: "Index",
-    placeholder: "Words or a question", query: "Query", hits: "{n} hits", hit: "1 hit", time: "{ms} ms", chunks: "{n} chunks",
+    placeholder: "Words or a question", query: "Query", hits: "{n} hits", hit: "1 hit", time: "{ms} ms", chunk: "1 chunk", chunks: "{n} chunks", document: "1 document", numDocuments: "{n} documents", noDocuments: "no chunk has a source", documents: "Documents", in: "{hits} in {documents}",
+    searchIn: "Search only here", everywhere: "Only {source}: search everywhere again", completions: "What the last word may become",
     grouped: "by document", syntax: "syntax", syntaxHelp: "+word -word \"a phrase\" word^2 prefix*", allNamespaces: "all namespaces",
-    defaultNamespace: "default", namespace: "Namespace", hitsWanted: "Hits", score: "score", why: "Why this score", context: "In context", 
-    term: "Term", contribution: "Contribution", tf: "tf", df: "df", idf: "IDF", factors: "Factors", weight: "Weight", noTerm: "{terms}: not in this chunk",
-    stopWords: "Stop words, left out: {words}", length: "length {n}, N {chunks}", nothing: "Nothing found",
-    didYouMean: "Did you mean {text}?", completed: "completed to: {text}", missing: "Why is a chunk missing?", missingHelp: "Give the id of a chunk that you expected.", id: "Id of a chunk", ask: "Ask",
-    start: "Type to search.", keys: "/ to search, ↑ ↓ to move, Enter to explain, Esc to return", theme: "Theme: {theme}", auto: "auto", light: "light", dark: "dark", language: "中文",
+    defaultNamespace: "default", namespace: "Namespace", hitsWanted: "Hits", score: "Score", why: "Why this score", context: "In context", 
+    term: "Term", contribution: "Contribution", queryWeight: "= query weight", chunkWeight: "× chunk weight", tf: "tf", df: "df", idf: "IDF", factors: "× factors", fields: "tf of each field", noTerm: "{terms}: not in this chunk",
+    sum: "Sum", products: "Contribution = query weight × chunk weight; query weight = IDF × factors", stopWords: "Stop words, left out: {words}", length: "length {n}, N {chunks}", nothing: "Nothing found",
+    didYouMean: "Did you mean {text}?", completed: "completed to: {text}", missing: "Why is a document missing?", missingHelp: "Name the source that you expected, or the id of a chunk.", expected: "Source, or id of a chunk", whyNot: "Why not found", ask: "Ask",
+    start: "Type to search.", keys: "/ to search, Tab to complete the word, ↑ ↓ to move, Enter to explain, Esc to return", theme: "Theme: {theme}", auto: "auto", light: "light", dark: "dark", language: "中文",
     topTerms: "Terms that most chunks have", prefix: "Beginning with", ofQuery: "Terms of the query", numChunks: "{df} of {n} chunks",
     figures: "Figures", lengths: "Lengths of chunks", lengthsOf: "{unit}, {n} of {all} chunks.", mean: "mean {n}", chunkSize: "chunk_size {n}", drift: "chunk_size is {ratio} times the mean length: BM25 with k1 {k1} and b {b}.",
     healthy: "That is in the range without loss, 0.8 to 4.", unhealthy: "Outside 0.8 to 4 answers get worse: see docs/tuning.md.", ingestion: "Ingestion", noJobs: "No ingestion since the server started.",
-    running: "running", done: "done", failed: "failed", writing: "writing", N: "Chunks (N)", numTerms: "Terms", meanLength: "Mean length", weighting: "Weighting", engine: "Engine", namespaces: "Namespaces", problems: "Damage",
+    add: "add", ingest: "ingest", delete: "delete", running: "running", done: "done", failed: "failed", writing: "writing", N: "Chunks (N)", numTerms: "Terms", meanLength: "Mean length", weighting: "Weighting", engine: "Engine", namespaces: "Namespaces", problems: "Damage",
     token: "Access token", tokenHelp: "This server asks for a token. It is kept for this tab.", wrongToken: "That is not the token of the server.", enter: "Enter", unreachable: "The server cannot be reached.", busy: "The server is busy: try again.", rank: "rank {n}", number: "Number of chunks",
     estimated_characters: "estimated characters", characters: "characters", terms_unit: "terms", allChunks: "All chunks of the document", more: "More: {shown} of {total} shown",
   },
   zh: {
     skip: "跳到正文", views: "视图", search: "检索", terms: "词", index: "索引",
-    placeholder: "输入词或问题", query: "查询", hits: "{n} 个命中", hit: "1 个命中", time: "{ms} 毫秒", chunks: "{n} 个分块",
+    placeholder: "输入词或问题", query: "查询", hits: "{n} 个命中", hit: "1 个命中", time: "{ms} 毫秒", chunk: "1 个分块", chunks: "{n} 个分块", document: "1 个文档", numDocuments: "{n} 个文档", noDocuments: "没有分块带有来源", documents: "文档", in: "{documents}中的 {hits}",
+    searchIn: "只检索此文档", everywhere: "只检索 {source}，点击后检索全部", completions: "末词的补全",
     grouped: "按文档分组", syntax: "查询语法", syntaxHelp: "+必须 -排除 \"短语\" 词^2 前缀*", allNamespaces: "全部命名空间",
     defaultNamespace: "默认", namespace: "命名空间", hitsWanted: "命中数", score: "得分", why: "得分由来", context: "上下文", 
-    term: "词", contribution: "贡献", tf: "tf", df: "df", idf: "IDF", factors: "因子", weight: "权重", noTerm: "{terms}：不在这个分块里",
-    stopWords: "略去的停用词：{words}", length: "长度 {n}，N {chunks}", nothing: "没有找到",
-    didYouMean: "你是不是要找 {text}？", completed: "已补全为：{text}", missing: "为什么没有某个分块？", missingHelp: "输入你以为会出现的分块的 id。", id: "分块的 id", ask: "查询",
-    start: "输入即检索。", keys: "/ 输入，↑ ↓ 移动，Enter 查看得分，Esc 返回", theme: "主题：{theme}", auto: "自动", light: "浅色", dark: "深色", language: "English",
-    topTerms: "出现在最多分块中的词", prefix: "开头", ofQuery: "查询中的词", numChunks: "{n} 个分块中的 {df} 个",
+    term: "词", contribution: "贡献", queryWeight: "= 查询权重", chunkWeight: "× 分块权重", tf: "tf", df: "df", idf: "IDF", factors: "× 因子", fields: "各字段的 tf", noTerm: "{terms}：不在这个分块里",
+    sum: "合计", products: "贡献 = 查询权重 × 分块权重；查询权重 = IDF × 因子", stopWords: "略去的停用词：{words}", length: "长度 {n}，N {chunks}", nothing: "没有找到",
+    didYouMean: "你是不是要找 {text}？", completed: "已补全为：{text}", missing: "为什么没有某个文档？", missingHelp: "输入你以为会出现的文档的来源，或者分块的 id。", expected: "来源或分块的 id", whyNot: "为何没有找到", ask: "查询",
+    start: "输入即检索。", keys: "/ 输入，Tab 补全末词，↑ ↓ 移动，Enter 查看得分，Esc 返回", theme: "主题：{theme}", auto: "自动", light: "浅色", dark: "深色", language: "English",
+    topTerms: "出现在最多分块中的词", prefix: "以此开头的词", ofQuery: "查询中的词", numChunks: "{n} 个分块中的 {df} 个",
     figures: "概况", lengths: "分块长度", lengthsOf: "{unit}，{all} 个分块中的 {n} 个。", mean: "平均 {n}", chunkSize: "chunk_size {n}", drift: "chunk_size 是平均长度的 {ratio} 倍，相当于 k1 {k1}、b {b} 的 BM25。",
     healthy: "在没有损失的范围 0.8 到 4 之内。", unhealthy: "超出 0.8 到 4 的范围，检索质量会下降，见 docs/tuning.md。", ingestion: "入库", noJobs: "服务启动以来没有入库任务。",
-    running: "进行中", done: "已完成", failed: "失败", writing: "写入中", N: "分块数（N）", numTerms: "词数", meanLength: "平均长度", weighting: "加权", engine: "引擎", namespaces: "命名空间", problems: "损坏",
+    add: "添加", ingest: "入库", delete: "删除", running: "进行中", done: "已完成", failed: "失败", writing: "写入中", N: "分块数（N）", numTerms: "词数", meanLength: "平均长度", weighting: "加权", engine: "引擎", namespaces: "命名空间", problems: "损坏",
     token: "访问令牌", tokenHelp: "此服务需要令牌，令牌只在本标签页内保存。", wrongToken: "令牌不正确。", enter: "进入", unreachable: "无法连接服务。", busy: "服务繁忙，请稍后再试。", rank: "第 {n} 位", number: "分块数",
     estimated_characters: "估计字符数", characters: "字符数", terms_unit: "词数", allChunks: "文档的全部分块", more: "显示更多（已显示 {shown} / {total}）",
   },
@@ -53,9 +55,9 @@ export function t(name, values = {}) {
   return TEXTS[language][name].replace(/\{(\w+)\}/g, (_, key) => format(values[key]));
 }
 
-/** Write a number with two decimals, so that columns of scores align. */
-export function fixed(value) {
-  return new Intl.NumberFormat(language, { minimumFractionDigits: 2, maximumFractionDigits: 2 }).format(value);
+/** Write a number with as many decimals as others, so that columns align. */
+export function fixed(value, digits = 2) {
+  return new Intl.NumberFormat(language, { minimumFractionDigits: digits, maximumFractionDigits: digits }).format(value);
 }
 
 /** Write a number in the language of the page. */
