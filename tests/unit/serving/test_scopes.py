@@ -176,6 +176,13 @@ EXPLAINED = [
 
 TYPED = ("zebrafsh", "zebr", "the quag", "hanbook", "iphon", "notice timbukt", "runnin")
 COUNTED = ({"terms": "notice zebrafish handbook quagga"}, {"terms": ["timbuktu"]})
+FOUND = (
+    {"pattern": "zebrafish"},
+    {"pattern": "z[a-z]+|quagga|.{20}", "regex": True, "limit": 50},
+    {"pattern": "ZEBRA", "ignore_case": True, "source": "theirs*"},
+    {"pattern": "e", "limit": 1, "around": 200},
+    {"pattern": "e", "source": "both.txt"},
+)
 SPACES = ({}, {"namespace": "acme"}, {"namespace": "rival"}, {"namespace": "nowhere"})
 MANY = {"namespace": ["rival", "acme"]}
 CHUNK = {"text": "New zebrafish.", "id": "theirs.txt#0"}
@@ -226,6 +233,11 @@ ROWS: dict[str, list[Ask]] = {
         tool("statistics", **place, terms="notice zebrafish", k=50, prefix=prefix)
         for prefix in ("", "zeb")
         for place in (*PLACES, *ESCAPES)
+    ],
+    "tool find": [
+        tool("find", **given, **place)
+        for given in FOUND
+        for place in (*PLACES, *({**EVERYWHERE, **escape} for escape in ESCAPES))
     ],
     "tool sources": [tool("sources", **place) for place in ({}, {"contains": "their"}, *SPACES[1:])],
     "tool chunks": [
