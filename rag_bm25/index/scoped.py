@@ -152,7 +152,8 @@ class ScopedStatistics(LiveStatistics):
     def _narrow(self, whole: StatisticsView) -> StatisticsView:
         with self._narrowing:
             if self._narrowed[0] is not whole:
-                counts = self._count(whole.statistics) if self._part.where else ScopedCounts(whole.statistics, self._part)
+                of_all = whole.statistics
+                counts = self._count(of_all) if self._part.where else ScopedCounts(of_all, self._part)
                 self._narrowed = whole, replace(whole, statistics=counts, problems=())
             return self._narrowed[1]
 
