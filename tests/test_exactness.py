@@ -53,7 +53,7 @@ def test_an_engine_that_fails_or_is_missing_leaves_the_others_their_turn(
 
 
 def test_ties_at_the_tenth_place_and_rounding_are_no_change() -> None:
-    right = {number: 2.0 for number in range(12)}
-    assert compare_scores({number: 2.0 + 1e-8 for number in reversed(range(12))}, right) == Result(0.0, 0)
+    right = dict.fromkeys(range(12), 2.0)
+    assert compare_scores(dict.fromkeys(reversed(range(12)), 2.0 + 1e-08), right) == Result(0.0, 0)
     assert compare_scores({**right, 3: 1.0}, right) == Result(0.5, 0)
     assert compare_scores({**right, 12: 9.0}, right).changed == 1
