@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from bench import (
     environment,
+    fts5,
     growth,
     ingestion,
     memory,
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 TOPICS: dict[str, Callable[[Bench], Iterator[Row]]] = {
     module.TOPIC: module.rows
-    for module in (ingestion, searching, serving, sizes, opening, growth, memory, peers, other_engines)
+    for module in (ingestion, searching, serving, sizes, opening, growth, memory, peers, fts5, other_engines)
 }
 
 
