@@ -130,8 +130,8 @@ class FileChecker(RowChecker):
         reject = partial(self._reject_unread, file.source)
         refuse = reject if file.path.suffix.lower() in ROW_SUFFIXES else raise_error
         try:
-            options = self._options_of(file.source)
-            for piece in read_file(file, options.split, options.reading, reject=reject):
+            split, reading, contextualize, _ = self._options_of(file.source)
+            for piece in read_file(file, split, reading, contextualize=contextualize, reject=reject):
                 chunk = self._check_piece(piece, file.source if piece.id in ids else None, refuse)
                 if chunk is not None:
                     ids.add(piece.id)
