@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -109,13 +110,17 @@ NO_CONTEXT = Contextualizer()
 
 
 def _checked(where: str, contexts: Any, count: int) -> list[str]:
-    if isinstance(contexts, str) or not isinstance(contexts, Sequence) or len(contexts) != count:
-        got = f"{len(contexts)}" if isinstance(contexts, Sequence) else type(contexts).__name__
+    if inspect.iscoroutine(contexts):
+        contexts.close()  # else Python warns that it was never awaited
+        raise InputError(f"{where} must not be async: it returned a coroutine")
+    is_plain = isinstance(contexts, Sequence) and not isinstance(contexts, str)
+    if not is_plain or len(contexts) != count:
+        got = len(contexts) if is_plain else type(contexts).__name__
         raise InputError(f"{where} must return a sequence of {count} str, one for each chunk, got {got}")
-    for at, context in enumerate(contexts):
+    for context in contexts:
         if not isinstance(context, str) or len(context) > MAX_CONTEXT:
-            got = f"{len(context):,}" if isinstance(context, str) else type(context).__name__
-            raise InputError(f"{where} must return str of at most {MAX_CONTEXT:,} characters, got [{at}] of {got}")
+            got = f"{len(context):,} of them" if isinstance(context, str) else type(context).__name__
+            raise InputError(f"{where} must return str of at most {MAX_CONTEXT:,} characters, got {got}")
     return [context.strip() for context in contexts]
 
 
