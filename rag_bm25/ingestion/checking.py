@@ -15,7 +15,7 @@ from rag_bm25.errors import InputError, MissingExtraError
 from rag_bm25.index.arguments import list_first
 from rag_bm25.ingestion.files import os_error_message
 from rag_bm25.ingestion.owners import SPOOLED_BYTES, Placed
-from rag_bm25.ingestion.reading import FileOptions, Piece, read_file
+from rag_bm25.ingestion.reading import FileOptions, read_file
 from rag_bm25.ingestion.rows import ROW_SUFFIXES, raise_error
 from rag_bm25.weighting.fields import DEFAULT_FIELDS
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from rag_bm25.documents.chunks import NewChunk
+    from rag_bm25.ingestion.documents import Piece
     from rag_bm25.ingestion.files import SourceFile
     from rag_bm25.ingestion.owners import Owners
     from rag_bm25.ingestion.rows import Reject

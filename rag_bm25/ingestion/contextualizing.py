@@ -16,8 +16,8 @@ from rag_bm25.weighting.fields import CONTEXT, field_text
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator
 
+    from rag_bm25.ingestion.documents import Piece
     from rag_bm25.ingestion.owners import LookUp
-    from rag_bm25.ingestion.reading import Piece
 
 MAX_CONTEXT = 2_000
 """Maximum length of a context in characters: models embed the first few hundred words of a text."""

@@ -15,7 +15,7 @@ from rag_bm25.checks import find_bad_character
 from rag_bm25.definitions import FINITE, Between, check_fields
 from rag_bm25.errors import InputError, short_repr
 from rag_bm25.ingestion.contextualizing import NO_CONTEXT, Contextualizer
-from rag_bm25.ingestion.documents import Document
+from rag_bm25.ingestion.documents import Document, Piece
 from rag_bm25.ingestion.encodings import check_encoding, decode
 from rag_bm25.ingestion.files import real_path_of
 from rag_bm25.ingestion.formats import FORMATS
@@ -97,33 +97,6 @@ class FileOptions(NamedTuple):
     reading: ReadOptions
     contextualize: Contextualizer
     shape: str | None  # all that shapes its chunks, None if that cannot be known
-
-
-@dataclass(frozen=True)
-class Piece:
-    """A chunk read from a file.
-
-    Parameters
-    ----------
-    id, text : str
-        Id and text of the chunk.
-    metadata : dict
-        ``source``, ``chunk``, ``start_index`` and ``end_index``; of a document also its ``title``, and ``headings`` and
-        ``page`` where it has them; of a row its own metadata.
-    where : str
-        File, or file and line, for messages.
-    end : int
-        End of the chunk in the file, in bytes.
-    encoding : str
-        Detected or given encoding of its document, "" for UTF-8.
-    """
-
-    id: str
-    text: str
-    metadata: dict[str, Any]
-    where: str
-    end: int
-    encoding: str = ""
 
 
 def read_file(

@@ -55,7 +55,7 @@ DEFAULT_FIELDS = MappingProxyType(
     {
         "title": FieldWeight(chunk_size=60),
         "headings": FieldWeight(chunk_size=60),
-        CONTEXT: FieldWeight(chunk_size=240, weight=0.5),
+        CONTEXT: FieldWeight(chunk_size=240, weight=0.25),
     }
 )
 """The fields that are called ``"default"``, for the metadata of files and rows."""
