@@ -14,7 +14,6 @@ from support.memory_store import MemoryStore
 from rag_bm25 import BM25Index, Progress
 from rag_bm25.ingestion import checking as module
 from rag_bm25.ingestion import files
-from rag_bm25.ingestion.documents import Piece
 from rag_bm25.ingestion.files import SourceFile, find_files
 from rag_bm25.ingestion.ingesting import ingest
 from rag_bm25.ingestion.owners import WAY_OUT
@@ -22,6 +21,8 @@ from rag_bm25.ingestion.reading import read_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from rag_bm25.ingestion.documents import Piece
 
 
 # Writing
