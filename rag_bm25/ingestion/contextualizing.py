@@ -130,8 +130,4 @@ def _with(piece: Piece, key: str, value: str) -> Piece:
 
 def _is_same(piece: Piece, chunk: Chunk) -> bool:
     """Return whether a chunk differs from a piece in nothing but its context."""
-    return piece.text == chunk.text and _with_own(piece.metadata) == _with_own(chunk.metadata)
-
-
-def _with_own(metadata: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in metadata.items() if key != CONTEXT}
+    return piece.text == chunk.text and {**piece.metadata, CONTEXT: ""} == {**chunk.metadata, CONTEXT: ""}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_core.documents import Document
 
+from rag_bm25.documents.checks import check_texts
 from rag_bm25.documents.chunks import Hit
 from rag_bm25.documents.contexts import embedded_text
 from rag_bm25.errors import InputError
@@ -69,12 +70,9 @@ def add_texts(
 
 def _embedded(index: BM25Index, texts: list[str], metadatas: Sequence[Mapping[str, Any]] | None) -> list[str]:
     """Return the texts after their contexts."""
-    if metadatas is None:
-        return texts
-    return [
-        embedded_text(text, metadata or {}, index.config.fields)
-        for text, metadata in zip(texts, metadatas, strict=False)  # others are refused later
-    ]
+    plain, given = check_texts(texts, metadatas)
+    pairs = zip(plain, given or [{}] * len(plain), strict=True)
+    return [embedded_text(text, metadata, index.config.fields) for text, metadata in pairs]
 
 
 def split_documents(documents: Iterable[Document]) -> tuple[list[str], list[dict[str, Any]], list[str | None]]:
