@@ -75,6 +75,7 @@ def blocks(page: Path, language: str) -> list[str]:
         "database.md",
         "groups.md",
         "hits.md",
+        "ingesting.md",
         "langchain.md",
         "milvus.md",
         "monitoring.md",

@@ -9,7 +9,7 @@ from functools import partial
 from itertools import islice
 from math import nan
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 import typer
 
@@ -64,6 +64,12 @@ def ingest(
     embedding: Embedding = None,
     split_size: opt.SplitSize = None,
     chunk_overlap: opt.ChunkOverlap = None,
+    contextualize: Annotated[
+        Literal["headings", ""] | None,
+        opt.option(
+            "Embed the title and the headings before the text of each chunk; they count as words anyway. '' for none."
+        ),
+    ] = None,
     prune: Annotated[
         bool, opt.option("Delete the chunks of files or rows that are gone from what is given.", "--prune")
     ] = False,
@@ -123,8 +129,8 @@ def ingest(
 
     With each folder, the index remembers the options that say which of its files are read, and how they are read and
     cut: --include, --exclude, --gitignore, --encoding, --text-field, --title-field, --id-field, --id-prefix, --hidden,
-    --split-size and --chunk-overlap. Later runs need none of them. Another value takes the place of the remembered one;
-    '' or the default resets it. `rag-bm25 list sources` shows them.
+    --split-size, --chunk-overlap and --contextualize. Later runs need none of them. Another value takes the place of
+    the remembered one; '' or the default resets it. `rag-bm25 list sources` shows them.
 
     With --embedding, a new index has dense vectors beside the words, for hybrid searches; later runs need the same
     model. Only texts that are new or have changed are embedded.
@@ -149,12 +155,14 @@ def ingest(
     if watch:
         _check_watch(paths, rehearsal)
     of_files = {"--watch": watch, "--root": root, "--stdin-name": stdin_name != STDIN_NAME}
-    origin.check(paths, sources, {**of_files, "--split-size": split_size, "--chunk-overlap": chunk_overlap is not None})
+    lengths: dict[str, Any] = {"split_size": split_size, "chunk_overlap": chunk_overlap}
+    shaping = {**lengths, "contextualize": contextualize}
+    given_shape = {f"--{name.replace('_', '-')}": value is not None for name, value in shaping.items()}
+    origin.check(paths, sources, {**of_files, **given_shape})
     share = _parse_percent(max_delete)
     given, own_namespace = {**settings.given(), **words.given()}, namespace or ""
     sources.reading()  # refuses wrong options
     model = None if origin.vector_field else load_model(embedding)
-    lengths: dict[str, Any] = {"chunk_overlap": chunk_overlap, "split_size": split_size}
     check = partial(make_splitter, **lengths)
     made_in = parse_storage(storage)
     writing: dict[str, Any] = {
@@ -183,7 +191,7 @@ def ingest(
 
     def ingest_found(found: Found) -> bool:
         """Ingest files, and return whether all of them were valid; the index is open meanwhile only."""
-        checks: list[Check] = [check, partial(require_valid_files, found=found, strict=strict, **lengths)]
+        checks: list[Check] = [check, partial(require_valid_files, found=found, strict=strict, **shaping)]
         index, checked = open_index(model, checks=checks, create=bool(found.files)), as_usage("--chunk-overlap")
         with index, target_of(index) as target, ingest_bar(progress, found.size) as update, checked:
             start = time.perf_counter()
@@ -191,7 +199,7 @@ def ingest(
                 target,
                 found,
                 progress=update,
-                **lengths,
+                **shaping,
                 **writing,
             )
             seconds = time.perf_counter() - start

@@ -85,8 +85,9 @@ class IndexConfig:
     fields : mapping of str to FieldWeight, or "default"
         Fields that count beside the text (BM25F), each named after the metadata key that has its text: a str or a list
         of str. The text itself has the weight 1, `b` and `chunk_size`; a chunk's length stays that of its text. The
-        config keeps a copy that cannot be changed. ``"default"`` stands for the fields of ``rag-bm25 ingest``, title
-        and headings, or for none if the weighting cannot combine fields.
+        config keeps a copy that cannot be changed. ``"default"`` stands for the fields of ``rag-bm25 ingest``, title,
+        headings and ``chunk_context``, or for none if the weighting cannot combine fields. The last one is not shown,
+        and is embedded before the text.
     dense_dim : int or None
         Dimension of the dense vectors that chunks have beside the lexical ones, in 2..32768; None for none.
     dense_metric : {"COSINE", "IP"}

@@ -15,7 +15,7 @@ from rag_bm25.errors import InputError, MissingExtraError
 from rag_bm25.index.arguments import list_first
 from rag_bm25.ingestion.files import os_error_message
 from rag_bm25.ingestion.owners import SPOOLED_BYTES, Placed
-from rag_bm25.ingestion.reading import FileOptions, Piece, read_file
+from rag_bm25.ingestion.reading import FileOptions, read_file
 from rag_bm25.ingestion.rows import ROW_SUFFIXES, raise_error
 from rag_bm25.weighting.fields import DEFAULT_FIELDS
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from rag_bm25.documents.chunks import NewChunk
+    from rag_bm25.ingestion.documents import Piece
     from rag_bm25.ingestion.files import SourceFile
     from rag_bm25.ingestion.owners import Owners
     from rag_bm25.ingestion.rows import Reject
@@ -130,8 +131,8 @@ class FileChecker(RowChecker):
         reject = partial(self._reject_unread, file.source)
         refuse = reject if file.path.suffix.lower() in ROW_SUFFIXES else raise_error
         try:
-            options = self._options_of(file.source)
-            for piece in read_file(file, options.split, options.reading, reject=reject):
+            split, reading, contextualize, _ = self._options_of(file.source)
+            for piece in read_file(file, split, reading, contextualize=contextualize, reject=reject):
                 chunk = self._check_piece(piece, file.source if piece.id in ids else None, refuse)
                 if chunk is not None:
                     ids.add(piece.id)

@@ -1,10 +1,10 @@
-"""A document as the splitter sees it: its text, and where its headings and pages begin."""
+"""A document as the splitter sees it: its text, and where its headings and pages begin; and its chunks."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rag_bm25.errors import InputError
 
@@ -55,6 +55,33 @@ class Document:
     title: str = ""
     headings: tuple[Heading, ...] = ()
     pages: tuple[int, ...] = ()
+    encoding: str = ""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A chunk read from a file.
+
+    Parameters
+    ----------
+    id, text : str
+        Id and text of the chunk.
+    metadata : dict
+        ``source``, ``chunk``, ``start_index`` and ``end_index``; of a document also its ``title``, and ``headings`` and
+        ``page`` where it has them; of a row its own metadata.
+    where : str
+        File, or file and line, for messages.
+    end : int
+        End of the chunk in the file, in bytes.
+    encoding : str
+        Detected or given encoding of its document, "" for UTF-8.
+    """
+
+    id: str
+    text: str
+    metadata: dict[str, Any]
+    where: str
+    end: int
     encoding: str = ""
 
 

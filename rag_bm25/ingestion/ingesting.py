@@ -13,6 +13,7 @@ from rag_bm25.events import report_progress
 from rag_bm25.index.arguments import list_first
 from rag_bm25.index.config import require_dense_field
 from rag_bm25.ingestion.checking import FileChecker
+from rag_bm25.ingestion.contextualizing import contextualizer
 from rag_bm25.ingestion.files import Found
 from rag_bm25.ingestion.obsolete import Coverage, ObsoleteChunks, has_sources
 from rag_bm25.ingestion.owners import Owners
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from rag_bm25.index.config import IndexConfig
     from rag_bm25.index.index import BM25Index
     from rag_bm25.ingestion.checking import RowChecker
+    from rag_bm25.ingestion.contextualizing import Contextualize, Contextualizer
     from rag_bm25.ingestion.files import SourceFile
     from rag_bm25.ingestion.reading import FileOptions, ReadOptions
     from rag_bm25.store.embeddings import Embed, Vectors
@@ -94,6 +96,7 @@ def ingest(
     *,
     chunk_overlap: int | None = None,
     split_size: int | None = None,
+    contextualize: Contextualize | None = None,
     namespace: str = "",
     prune: bool = False,
     max_delete: float = MAX_DELETE,
@@ -112,9 +115,10 @@ def ingest(
     are read by another process, which is bounded in time and memory.
 
     The index remembers the given folders, and the files that were given by themselves, with the options that shape
-    their chunks: `chunk_overlap`, `split_size`, `options` but for its timeout and reader, and the patterns of
-    :func:`find_files`. Later runs need none of them, and another one replaces it, with a note. A file has the options
-    of the folder that it is named by. Those that are given with a part of such a folder hold for this run alone.
+    their chunks: `chunk_overlap`, `split_size`, the name of `contextualize`, `options` but for its timeout and reader,
+    and the patterns of :func:`find_files`. Later runs need none of them, and another one replaces it, with a note. A
+    file has the options of the folder that it is named by. Those that are given with a part of such a folder hold for
+    this run alone.
 
     Whatever path leads to a file,
     its source is the name of the deepest of these that contains it, and the path below: ``docs/guide.md``. Another
@@ -128,6 +132,13 @@ def ingest(
         As returned by :func:`find_files`.
     chunk_overlap, split_size : int, optional
         As for :func:`splitter`; by default as remembered.
+    contextualize : callable of (str, list of Chunk) to list of str, or "headings" or "", optional
+        What gives each chunk a context that counts for words, is embedded before its text, and is not shown; by default
+        as remembered, and `""` is for none. ``"headings"`` is the title and the headings, which count as fields anyway.
+        A callable gets the text of a document, or of a row, and its chunks, and returns the context of each: a str of
+        at most 2,000 characters, which becomes the metadata ``chunk_context``, a field that the index needs. It is
+        called for the documents that are new or have changed. Its name, and its attribute `version` if it has one, say
+        whether it is another one. Where it raises an exception, the file or row fails.
     namespace : str
         Namespace of the chunks.
     prune : bool
@@ -165,12 +176,14 @@ def ingest(
     check_max_delete(max_delete)
     embed = choose_embedder(index, embeddings)
     is_empty = not index.stats(namespace=namespace).num_chunks
-    names = _name_sources(index, found, namespace, is_empty=is_empty)
-    lengths = {"split_size": split_size, "chunk_overlap": chunk_overlap}
-    files, sources = _plan(index.config, names, found, lengths, options)
 
     def look_up(ids: Sequence[str]) -> Sequence[Chunk]:
         return [] if is_empty else index.get(ids, namespace=namespace)
+
+    context = contextualizer(contextualize, index.config.fields, look_up, strict=strict)
+    names = _name_sources(index, found, namespace, is_empty=is_empty)
+    shaping = {"split_size": split_size, "chunk_overlap": chunk_overlap, "contextualize": contextualize}
+    files, sources = _plan(index.config, names, found, {**_without_none(shaping), **flatten(options)}, context)
 
     def make_checker() -> FileChecker:
         return FileChecker(sources.of, index.config.fields, Owners(look_up, names, files))
@@ -223,25 +236,29 @@ def ingest(
 
 
 def require_valid_files(
-    config: IndexConfig, found: Found, *, chunk_overlap: int | None, split_size: int | None, strict: bool
+    config: IndexConfig, found: Found, *, strict: bool, contextualize: Contextualize | None = None, **lengths: Any
 ) -> None:
     """Refuse a new index if one file or row fails and `strict` is given, before the index is created."""
+    context = contextualizer(contextualize, config.fields, lambda _ids: (), strict=strict)
     if not strict:
         return
     names = SourceNames((), lambda _name, _is_folder: False)
     _add_roots(names, found)
-    files, sources = _plan(config, names, found, {"split_size": split_size, "chunk_overlap": chunk_overlap}, None)
+    files, sources = _plan(config, names, found, _without_none(lengths), context)
     checker = FileChecker(sources.of, config.fields, Owners(lambda _ids: [], names, files))
     require_valid(checker.chunks(files), checker, found.unreadable)
 
 
+def _without_none(options: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if value is not None}
+
+
 def _plan(
-    config: IndexConfig, names: SourceNames, found: Found, lengths: Mapping[str, Any], options: ReadOptions | None
+    config: IndexConfig, names: SourceNames, found: Found, given: Mapping[str, Any], context: Contextualizer
 ) -> tuple[list[SourceFile], SourceOptions]:
     """Return the files by the names of an index, and how they are cut and read; refuse wrong options."""
     files = [file if file.keeps_source else replace(file, source=names.source_of(file.path)) for file in found.files]
-    given = {name: value for name, value in lengths.items() if value is not None}
-    sources = SourceOptions(config, names, {**found.options, **given, **flatten(options)})
+    sources = SourceOptions(config, names, {**found.options, **given}, context)
     for file in files:
         sources.of(file.source)
     return files, sources

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 from rag_bm25.checks import find_bad_character
 from rag_bm25.definitions import FINITE, Between, check_fields
 from rag_bm25.errors import InputError, short_repr
-from rag_bm25.ingestion.documents import Document
+from rag_bm25.ingestion.contextualizing import NO_CONTEXT, Contextualizer
+from rag_bm25.ingestion.documents import Document, Piece
 from rag_bm25.ingestion.encodings import check_encoding, decode
 from rag_bm25.ingestion.files import real_path_of
 from rag_bm25.ingestion.formats import FORMATS
@@ -94,34 +95,8 @@ class FileOptions(NamedTuple):
 
     split: Splitter
     reading: ReadOptions
+    contextualize: Contextualizer
     shape: str | None  # all that shapes its chunks, None if that cannot be known
-
-
-@dataclass(frozen=True)
-class Piece:
-    """A chunk read from a file.
-
-    Parameters
-    ----------
-    id, text : str
-        Id and text of the chunk.
-    metadata : dict
-        ``source``, ``chunk``, ``start_index`` and ``end_index``; of a document also its ``title``, and ``headings`` and
-        ``page`` where it has them; of a row its own metadata.
-    where : str
-        File, or file and line, for messages.
-    end : int
-        End of the chunk in the file, in bytes.
-    encoding : str
-        Detected or given encoding of its document, "" for UTF-8.
-    """
-
-    id: str
-    text: str
-    metadata: dict[str, Any]
-    where: str
-    end: int
-    encoding: str = ""
 
 
 def read_file(
@@ -129,6 +104,7 @@ def read_file(
     split: Splitter,
     options: ReadOptions = DEFAULT_OPTIONS,
     *,
+    contextualize: Contextualizer = NO_CONTEXT,
     reject: Reject = raise_error,
 ) -> Iterator[Piece]:
     """Read a file and split it into chunks.
@@ -142,6 +118,8 @@ def read_file(
         As returned by :func:`splitter`.
     options : ReadOptions
         Encoding, names of fields, and bounds.
+    contextualize : Contextualizer
+        What gives the chunks their contexts; by default they have none.
     reject : callable of InputError to None, optional
         Called for each row that is wrong; by default its error is raised.
 
@@ -163,8 +141,8 @@ def read_file(
     if find_bad_character(file.source) is not None:
         raise InputError(f"{file.path}: its name, or that of a folder, is not UTF-8, and no id can be made of it")
     if file.path.suffix.lower() in ROW_SUFFIXES:
-        return _row_pieces(file, split, options, reject)
-    return _document_pieces(file, split, options)
+        return _row_pieces(file, split, options, contextualize, reject)
+    return _document_pieces(file, split, options, contextualize)
 
 
 def read_document(path: Path, options: ReadOptions = DEFAULT_OPTIONS) -> Document:
@@ -252,8 +230,14 @@ def _read_leniently(file: SourceFile, split: Splitter, options: ReadOptions) -> 
 # Documents
 
 
-def _document_pieces(file: SourceFile, split: Splitter, options: ReadOptions) -> Iterator[Piece]:
+def _document_pieces(
+    file: SourceFile, split: Splitter, options: ReadOptions, contextualize: Contextualizer
+) -> Iterator[Piece]:
     document = _read_document(file.path, real_path_of(file), options)
+    yield from contextualize(document.text, _pieces_of_document(document, file, split))
+
+
+def _pieces_of_document(document: Document, file: SourceFile, split: Splitter) -> Iterator[Piece]:
     parts = split.split(document.text, document.headings)
     title = document.title[:MAX_STORED_TITLE] or PurePosixPath(file.source).stem
     for n, part in enumerate(parts):
@@ -290,15 +274,19 @@ def _read_text(file: BinaryIO, encoding: str | None) -> tuple[str, str]:
 # Rows
 
 
-def _row_pieces(file: SourceFile, split: Splitter, options: ReadOptions, reject: Reject) -> Iterator[Piece]:
+def _row_pieces(
+    file: SourceFile, split: Splitter, options: ReadOptions, contextualize: Contextualizer, reject: Reject
+) -> Iterator[Piece]:
     with open_regular(file.path, real_path_of(file)) as stream:
         for row in _read_rows(stream, file, options, reject):
-            yield from _valid_pieces(row, file.source, split, options, reject)
+            yield from _valid_pieces(row, file.source, split, options, contextualize, reject)
 
 
-def _valid_pieces(row: Row, source: str, split: Splitter, options: ReadOptions, reject: Reject) -> list[Piece]:
+def _valid_pieces(
+    row: Row, source: str, split: Splitter, options: ReadOptions, contextualize: Contextualizer, reject: Reject
+) -> list[Piece]:
     try:
-        return list(_pieces_of_row(row, source, split, options))
+        return _pieces_of_row(row, source, split, options, contextualize)
     except InputError as error:
         reject(error)
         return []
@@ -313,20 +301,29 @@ def _read_rows(stream: BinaryIO, file: SourceFile, options: ReadOptions, reject:
     return read_json_lines(stream, options.encoding, reject)
 
 
-def _pieces_of_row(row: Row, source: str, split: Splitter, options: ReadOptions) -> Iterator[Piece]:
+def _pieces_of_row(
+    row: Row, source: str, split: Splitter, options: ReadOptions, contextualize: Contextualizer
+) -> list[Piece]:
     names = options.fields
     id_, (title, text) = row_id(row, names, options.id_prefix.replace("{source}", source)), row_parts(row, names)
     own = row_metadata(row, names)
     whole = join_title(title, text)  # also where the title is a field: hits, rerankers and models read the text
+    pieces = (
+        Piece(piece_id, part, {**_row_place(source, place, own), **own}, row.where, row.end)
+        for piece_id, part, place in _cut_row(id_, whole, split)
+    )
+    return list(contextualize(whole, pieces))
+
+
+def _cut_row(id_: str, whole: str, split: Splitter) -> Iterator[tuple[str, str, dict[str, int]]]:
+    """Yield the id, the text and the place of each chunk of a row."""
     if split.length(whole) <= split.longest:
-        yield Piece(id_, whole, {**_row_place(source, {"chunk": 0}, own), **own}, row.where, row.end)
+        yield id_, whole, {"chunk": 0}
         return
     parts = split.split(whole)
     for n, part in enumerate(parts):
         place = {"chunk": n, "start_index": part.start, "end_index": part.end}
-        piece_id = id_ if len(parts) == 1 else f"{id_}#{n}"
-        metadata = {**_row_place(source, place, own), **own}
-        yield Piece(piece_id, part.text_of(whole), metadata, row.where, row.end)
+        yield (id_ if len(parts) == 1 else f"{id_}#{n}"), part.text_of(whole), place
 
 
 def _row_place(source: str, place: dict[str, int], own: dict[str, Any]) -> dict[str, Any]:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from rag_bm25.index.config import IndexConfig
     from rag_bm25.index.index import BM25Index
+    from rag_bm25.ingestion.contextualizing import Contextualizer
     from rag_bm25.ingestion.files import Found
     from rag_bm25.ingestion.source_names import SourceNames
     from rag_bm25.statistics.log.source_roots import SourceRoot
@@ -37,6 +38,7 @@ DEFAULTS = {
     **{f"{name}{FIELD}": value for name, value in asdict(RowFields()).items()},
     "id_prefix": "",
     "hidden": False,
+    "contextualize": "",
 }
 """The options that are remembered."""
 
@@ -86,10 +88,13 @@ def _flags_of(name: str, value: Any) -> Iterator[str]:
 class SourceOptions:
     """The options of the files of a run, by their sources."""
 
-    def __init__(self, config: IndexConfig, names: SourceNames, given: Mapping[str, Any]) -> None:
+    def __init__(
+        self, config: IndexConfig, names: SourceNames, given: Mapping[str, Any], contextualize: Contextualizer
+    ) -> None:
         is_default = given.get("split_size") == default_size(config)
-        self._config, self._names = config, names
-        self._given = {**given, "split_size": None} if is_default else given
+        by_name = {"contextualize": contextualize.name} if "contextualize" in given else {}
+        self._config, self._names, self._contextualize = config, names, contextualize
+        self._given = {**given, **by_name, **({"split_size": None} if is_default else {})}
         self._made: dict[str, FileOptions] = {}
 
     def of(self, source: str) -> FileOptions:
@@ -100,7 +105,9 @@ class SourceOptions:
         if key not in self._made:
             split = splitter(self._config, values.get("chunk_overlap"), values.get("split_size"))
             reading = unflatten(values)
-            self._made[key] = FileOptions(split, reading, shape_of(self._config, split, reading))
+            context = self._contextualize.named(values.get("contextualize", ""))
+            shape = shape_of(self._config, split, reading, context.name)
+            self._made[key] = FileOptions(split, reading, context, shape)
         return self._made[key]
 
     def remember(self, index: BM25Index, found: Found, namespace: str) -> list[str]:

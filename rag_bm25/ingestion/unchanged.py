@@ -227,7 +227,7 @@ class IngestedFiles:
         return None if self._num_writes is None else self._num_writes + len(self._own_writes)
 
 
-def shape_of(config: IndexConfig, split: Splitter, options: ReadOptions) -> str | None:
+def shape_of(config: IndexConfig, split: Splitter, options: ReadOptions, contextualized_by: str) -> str | None:
     """Return all that shapes the chunks of a file beside its name and bytes; None if that cannot be known."""
     if options.read is not None:
         return None
@@ -235,7 +235,7 @@ def shape_of(config: IndexConfig, split: Splitter, options: ReadOptions) -> str 
     versions = {"rag-bm25": __version__, "python": platform.python_version(), **dict(_versions(sorted(projects)))}
     lengths = [split.longest, split.overlap, split.least, config.length_unit]
     reading = {name: value for name, value in vars(options).items() if name != "timeout"}
-    return json.dumps([versions, lengths, reading, list(config.fields)], default=vars)
+    return json.dumps([versions, lengths, reading, list(config.fields), contextualized_by], default=vars)
 
 
 def _versions(projects: Iterable[str]) -> Iterator[tuple[str, str]]:

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_core.documents import Document
 
+from rag_bm25.documents.checks import check_texts
 from rag_bm25.documents.chunks import Hit
+from rag_bm25.documents.contexts import embedded_text
 from rag_bm25.errors import InputError
 
 if TYPE_CHECKING:
@@ -62,8 +64,15 @@ def add_texts(
     given = list(texts)
     if embedding is not None:
         embed = embedding.embed_documents
-        options = {"embeddings": embed(given) if reembed else embed, **options}
+        options = {"embeddings": embed(_embedded(index, given, metadatas)) if reembed else embed, **options}
     return index.add(given, ids=ids, metadatas=metadatas, **options)
+
+
+def _embedded(index: BM25Index, texts: list[str], metadatas: Sequence[Mapping[str, Any]] | None) -> list[str]:
+    """Return the texts after their contexts."""
+    plain, given = check_texts(texts, metadatas)
+    pairs = zip(plain, given or [{}] * len(plain), strict=True)
+    return [embedded_text(text, metadata, index.config.fields) for text, metadata in pairs]
 
 
 def split_documents(documents: Iterable[Document]) -> tuple[list[str], list[dict[str, Any]], list[str | None]]:

@@ -47,8 +47,17 @@ class FieldWeight:
         check_fields(self)
 
 
+CONTEXT = "chunk_context"
+"""The field that is not shown, and is embedded with the text."""
+
 # Constants, not means of the data: a vector depends on its chunk alone, not on the chunks that came first.
-DEFAULT_FIELDS = MappingProxyType({"title": FieldWeight(chunk_size=60), "headings": FieldWeight(chunk_size=60)})
+DEFAULT_FIELDS = MappingProxyType(
+    {
+        "title": FieldWeight(chunk_size=60),
+        "headings": FieldWeight(chunk_size=60),
+        CONTEXT: FieldWeight(chunk_size=240, weight=0.25),
+    }
+)
 """The fields that are called ``"default"``, for the metadata of files and rows."""
 
 Fields: TypeAlias = Literal["default"] | Mapping[str, FieldWeight]

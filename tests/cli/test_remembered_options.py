@@ -83,6 +83,18 @@ def test_each_option_is_remembered_until_it_is_reset(
     assert chunks() == chunks("plain")
 
 
+def test_headings_as_context_are_remembered_until_they_are_reset(folder: Path) -> None:
+    def contexts() -> set[Any]:
+        return {row["metadata"].get("contextualized_by") for row in run_json("list", "chunks", "--limit", 10_000)}
+
+    found = []
+    for options in ((), ("--contextualize", "headings"), (), ("--contextualize", ""), ()):
+        ingest(folder, *options)
+        found.append(contexts())
+    assert found == [{None}, {"headings"}, {"headings"}, {None}, {None}]
+    assert run("ingest", folder, "--contextualize", "titles").exit_code == 2
+
+
 def test_the_chunk_size_of_the_index_resets_the_size_of_chunks(folder: Path) -> None:
     ingest(folder, "--split-size", 100)
     assert "default from now on, not --split-size 100" in ingest(folder, "--split-size", 500)

@@ -337,6 +337,20 @@ class TestDenseVectors:
         assert set(ids(both.similarity_search("h", k=2, mode="dense"))) == {"c", "e"}
         assert both.index.verify().differences == []
 
+    def test_are_of_contexts_too(self, model: Letters) -> None:
+        config = IndexConfig(chunk_size=10, fields="default", dense_dim=8)
+        with BM25Index.open(":memory:", "docs", config=config) as index:
+            store = MilvusBM25VectorStore(index, embedding=model)
+            told = Document("egg", id="a", metadata={"chunk_context": "hhh"})
+            store.add_documents([told, Document("cab", id="b")])
+            assert model.asked == [("documents", "hhh\negg"), ("documents", "cab")]
+            for options in ({}, {"reembed": True}):
+                model.asked.clear()
+                store.add_documents([told], **options)
+                assert model.asked == [("documents", "hhh\negg")] * len(options)
+            assert ids(store.similarity_search("hhh", k=1, mode="sparse")) == ["a"]
+            assert ids(store.similarity_search("hhh", k=1, mode="dense")) == ["a"]
+
     def test_need_an_embedding(self, dense_index: BM25Index) -> None:
         store = MilvusBM25VectorStore(dense_index)
         with pytest.raises(InputError, match="embeddings must be given: memory has dense_dim=8"):

@@ -11,7 +11,7 @@ from rag_bm25.analysis.text import AnalysedText
 from rag_bm25.documents.chunks import Hit
 from rag_bm25.hits.highlights import Highlighter
 from rag_bm25.vectors.terms import is_word, term_text
-from rag_bm25.weighting.fields import field_text
+from rag_bm25.weighting.fields import CONTEXT, field_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -55,8 +55,8 @@ def _pairs_in_words(terms: Iterable[str]) -> set[str]:
 
 
 def highlight_hits(highlighter: Highlighter, hits: Sequence[H], fields: Iterable[str]) -> list[H]:
-    """Give each hit the fragments of its text and of its fields."""
-    names = list(fields)
+    """Give each hit the fragments of its text and of its fields, but for its context, which is not shown."""
+    names = [name for name in fields if name != CONTEXT]
     highlighted = []
     for hit in hits:
         of_fields = {name: highlighter.highlight(field_text(hit.metadata, name)) for name in names}

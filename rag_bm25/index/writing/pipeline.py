@@ -11,6 +11,7 @@ from rag_bm25.analysis.contract import require_analyzer
 from rag_bm25.checks import check_callable, check_switch, is_iterable
 from rag_bm25.documents.checks import check_chunks, check_distinct, check_given_chunk, check_ids, check_namespace
 from rag_bm25.documents.chunks import AddReport, NewChunk, batches
+from rag_bm25.documents.contexts import embedded_text
 from rag_bm25.errors import InputError
 from rag_bm25.events import report_progress
 from rag_bm25.filters import parse_filter
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from rag_bm25.index.writing.counting_ahead import Pool
     from rag_bm25.store.embeddings import Embed, Embeddings
     from rag_bm25.store.protocol import Store
+    from rag_bm25.store.rows import ChunkRow
 
     CheckedEmbed: TypeAlias = Callable[[list[str]], NDArray[np.float32]]
 
@@ -230,7 +232,11 @@ class WritePipeline:
         ids = [chunk.id for chunk in chunks]
         stored = {} if options.assume_new else read_chunks(self._store, ids, options.namespace, dense=True)
         known = {id_: row.dense for id_, row in stored.items()}
-        new = [chunk for chunk in chunks if chunk.id not in stored or stored[chunk.id].text != chunk.text]
+        before = {id_: self._embedded_text(row) for id_, row in stored.items()}
+        new = {chunk.id: text for chunk in chunks if (text := self._embedded_text(chunk)) != before.get(chunk.id)}
         if new:
-            known.update(zip((chunk.id for chunk in new), embed([chunk.text for chunk in new]), strict=True))
+            known.update(zip(new, embed(list(new.values())), strict=True))
         return [replace(chunk, dense=known[chunk.id]) for chunk in chunks]
+
+    def _embedded_text(self, chunk: NewChunk | ChunkRow) -> str:
+        return embedded_text(chunk.text, chunk.metadata, self._config.fields)

@@ -14,7 +14,7 @@ from rag_bm25.analysis.contract import contract_of
 from rag_bm25.errors import ConfigMismatchError, FormatError, ParameterError
 from rag_bm25.index.config import IndexConfig
 from rag_bm25.index.stored_config import config_from_dict, config_to_dict, dense_field_of, require_same
-from rag_bm25.weighting.fields import FieldWeight
+from rag_bm25.weighting.fields import DEFAULT_FIELDS, FieldWeight
 from rag_bm25.weighting.formulas import WEIGHTING_NAMES
 
 if TYPE_CHECKING:
@@ -79,9 +79,8 @@ def test_fields_are_a_dict_in_all_else() -> None:
 
 def test_default_fields_are_kept_as_plain_values() -> None:
     config = IndexConfig(chunk_size=5, fields="default")
-    title, headings = FieldWeight(chunk_size=60), FieldWeight(chunk_size=60)
-    assert config.fields == {"title": title, "headings": headings}
-    assert config == IndexConfig(chunk_size=5, fields={"title": title, "headings": headings})
+    assert list(config.fields) == ["title", "headings", "chunk_context"]
+    assert config == IndexConfig(chunk_size=5, fields=dict(DEFAULT_FIELDS))
     assert stored(config)["document"]["fields"]["title"] == {"chunk_size": 60, "weight": 1.0, "b": 0.75}
     require_same(stored(config), config)
 

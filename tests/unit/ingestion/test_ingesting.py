@@ -17,10 +17,12 @@ from rag_bm25.ingestion import files
 from rag_bm25.ingestion.files import SourceFile, find_files
 from rag_bm25.ingestion.ingesting import ingest
 from rag_bm25.ingestion.owners import WAY_OUT
-from rag_bm25.ingestion.reading import Piece, read_file
+from rag_bm25.ingestion.reading import read_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from rag_bm25.ingestion.documents import Piece
 
 
 # Writing
