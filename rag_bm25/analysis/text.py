@@ -12,18 +12,10 @@ if TYPE_CHECKING:
 
 
 class Token(NamedTuple):
-    """A token, and its place in a text.
+    """A token, and its place in a text."""
 
-    Parameters
-    ----------
-    text : str
-        The token, which may be spelt otherwise in the text.
-    start, end : int
-        Its place, in characters.
-    """
-
-    text: str
-    start: int
+    text: str  # may be spelt otherwise in the text
+    start: int  # in characters, as `end`
     end: int
 
 
@@ -46,25 +38,7 @@ class TextAnalyzer(Protocol):
 
 
 def query_tokens(analyzer: TextAnalyzer, text: str) -> list[str]:
-    """Return the tokens of a query.
-
-    Parameters
-    ----------
-    analyzer : callable of str to list of str
-        Its method ``query`` is called if it has one.
-    text : str
-        The query.
-
-    Returns
-    -------
-    list of str
-        Tokens in text order, with repeats.
-
-    Examples
-    --------
-    >>> query_tokens(str.split, "BM25 on Milvus")
-    ['BM25', 'on', 'Milvus']
-    """
+    """Return the tokens of a query, by the method ``query`` of the analyzer if it has one."""
     analyze: Callable[[str], list[str]] = getattr(analyzer, "query", analyzer)
     return analyze(text)
 

@@ -93,20 +93,6 @@ def equivalent_df(weight: ArrayLike, num_chunks: int) -> NDArray[np.float64]:
     ``lucene`` equals ``ln(1 + e^weight)``. ``plus``, ``tfidf`` and ``plain`` have the value of df = 1, and what the
     weight is above that of df = 1, where it is.
 
-    Parameters
-    ----------
-    weight : array_like of float
-        As returned by :func:`relevance_weight`.
-    num_chunks : int
-        N.
-
-    Returns
-    -------
-    ndarray of float64
-        In (-0.5, N + 0.5), decreasing in `weight`.
-
-    Examples
-    --------
     >>> equivalent_df(robertson_idf([1, 7], 10), 10).round(9)
     array([1., 7.])
     """
@@ -182,21 +168,11 @@ class IdfInputs:
 
 @dataclass(frozen=True)
 class IdfBranch:
-    """A branch of an IDF: a formula, and the terms that it applies to.
+    """A branch of an IDF: a formula, and the terms that it applies to."""
 
-    Parameters
-    ----------
-    formula : str
-        The formula, as ``explain`` shows it.
-    applies : ndarray of bool
-        Whether the branch applies to each df, if no earlier branch does.
-    values : ndarray of float64
-        Value of the formula for each df.
-    """
-
-    formula: str
-    applies: NDArray[np.bool_]
-    values: NDArray[np.float64]
+    formula: str  # as ``explain`` shows it
+    applies: NDArray[np.bool_]  # to each df, if no earlier branch does
+    values: NDArray[np.float64]  # of the formula for each df
 
 
 _ROBERTSON = "ln((N - df + 0.5) / (df + 0.5))"
@@ -258,18 +234,7 @@ def _epsilon(df: NDArray[np.float64], corpus: IdfInputs, epsilon: float, channel
 def idf_branches(
     name: IdfName, df: ArrayLike, corpus: IdfInputs, epsilon: float = 0.25, channel: ArrayLike = 0
 ) -> Iterator[IdfBranch]:
-    """Iterate over the branches of an IDF by precedence.
-
-    Parameters
-    ----------
-    name, df, corpus, epsilon, channel
-        As for :func:`idf`.
-
-    Returns
-    -------
-    iterator of IdfBranch
-        The last branch applies to all terms.
-    """
+    """Iterate over the branches of an :func:`idf` by precedence; the last one applies to all terms."""
     df = np.asarray(df, np.float64)
     if name == "epsilon":
         return _epsilon(df, corpus, epsilon, channel)
