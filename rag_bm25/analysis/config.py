@@ -112,13 +112,7 @@ class AnalyzerConfig:
         check_fields(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the settings as JSON values.
-
-        Returns
-        -------
-        dict
-            Every setting by its name.
-        """
+        """Return every setting by its name, as JSON values."""
         return {name: _to_plain(setting) for name, setting in vars(self).items()}
 
     @classmethod

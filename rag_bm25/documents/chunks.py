@@ -24,13 +24,7 @@ class Plain:
     """A dataclass that becomes JSON values, the same ones on all surfaces."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields as plain JSON values, without those that were not asked for.
-
-        Returns
-        -------
-        dict
-            By the names of the fields; those that are None are missing.
-        """
+        """Return all fields as plain JSON values by their names, without those that were not asked for."""
         return {name: _to_plain(value) for name, value in vars(self).items() if value is not None}
 
 
@@ -88,13 +82,7 @@ class Passage(Plain):
     chunks: tuple[Chunk, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the text and the place as plain JSON values, with the ids of the chunks.
-
-        Returns
-        -------
-        dict
-            With the keys ``text``, ``start``, ``end`` and ``ids``.
-        """
+        """Return the text and the place as plain JSON values, with the ids of the chunks."""
         return {"text": self.text, "start": self.start, "end": self.end, "ids": [chunk.id for chunk in self.chunks]}
 
 

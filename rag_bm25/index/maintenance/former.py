@@ -122,13 +122,7 @@ class FormerIndex:
         return config
 
     def stats(self) -> FormerStats:
-        """Count the chunks, row by row.
-
-        Returns
-        -------
-        FormerStats
-            Name, number of chunks, and namespaces.
-        """
+        """Count the chunks and their namespaces, row by row."""
         rows = drop_superseded(chain.from_iterable(self._store.scan_chunks()))
         sizes = Counter(row.namespace for row in rows)
         return FormerStats(self._store.name, sizes.total(), sorted(sizes))
