@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from support.reference import split
 
 from rag_bm25 import BM25Index, IndexConfig, Query
 from rag_bm25.store.milvus import searching
-from rag_bm25.store.milvus.found_rows import read_found_rows
+from rag_bm25.store.milvus.found_rows import Hits, read_found_rows
+from rag_bm25.store.protocol import Store
 from rag_bm25.store.rows import SearchArm
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from rag_bm25.store.milvus.found_rows import Hits
-    from rag_bm25.store.protocol import Store
 
 CONFIG = IndexConfig(chunk_size=12, analyzer=split, idf="lucene")
 NUM_CHUNKS = 120

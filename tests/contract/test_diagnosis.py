@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from support.answers import give_model
 from support.reference import split
 
-from rag_bm25 import BM25Index, IndexConfig, Query, ValueBoost
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from rag_bm25 import Diagnosis
+from rag_bm25 import BM25Index, Diagnosis, IndexConfig, Query, ValueBoost
 
 CONFIG = IndexConfig(chunk_size=12, analyzer=split, idf="lucene")
 CHUNKS = {

@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from support import engines
@@ -26,15 +28,10 @@ from rag_bm25 import (
 )
 from rag_bm25.adapters import AdoptedEncoder, BM25Encoder, adopt
 from rag_bm25.ingestion import CollectionRows
+from rag_bm25.ingestion.ingesting import IngestReport
+from rag_bm25.store.milvus.foreign import ExternalCollection
 from rag_bm25.store.rows import LogRow
 from rag_bm25.vectors.sparse import SparseVector
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
-
-    from rag_bm25.ingestion.ingesting import IngestReport
-    from rag_bm25.store.milvus.foreign import ExternalCollection
 
 CONFIG = IndexConfig(chunk_size=30)
 WORDS = [

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import pytest
 from support.reference import split
 
-from rag_bm25 import MMR, BM25Index, Fragment, Grouping, Highlighting, IndexConfig, NearDuplicates, ParameterError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from rag_bm25 import Hit
+from rag_bm25 import MMR, BM25Index, Fragment, Grouping, Highlighting, Hit, IndexConfig, NearDuplicates, ParameterError
 
 CONFIG = IndexConfig(chunk_size=12, analyzer=split, idf="lucene", dense_dim=2)
 PAGES = ['say "hi"', "法律", 7, True]

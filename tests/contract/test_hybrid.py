@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from support.reference import split
 
 from rag_bm25 import (
@@ -16,8 +18,10 @@ from rag_bm25 import (
     BM25Index,
     ChunkNotFoundError,
     ConfigMismatchError,
+    Explanation,
     FunctionBoost,
     Grouping,
+    Hit,
     IndexConfig,
     InputError,
     NearDuplicates,
@@ -27,15 +31,8 @@ from rag_bm25 import (
     ValueBoost,
     Weighted,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from numpy.typing import NDArray
-
-    from rag_bm25 import Explanation, Hit
-    from rag_bm25.store.protocol import Store
-    from rag_bm25.store.rows import DenseMetric
+from rag_bm25.store.protocol import Store
+from rag_bm25.store.rows import DenseMetric
 
 
 def number_of(metadata: Mapping[str, Any]) -> float:

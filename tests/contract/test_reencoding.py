@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 from support.reference import BM25, Corpus, Field, split
 
 from rag_bm25 import BM25Index, FieldWeight, IndexConfig
-from rag_bm25.weighting.formulas import WEIGHTING_NAMES
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from rag_bm25.store.protocol import Store
-    from rag_bm25.weighting.formulas import WeightingName
+from rag_bm25.store.protocol import Store
+from rag_bm25.weighting.formulas import WEIGHTING_NAMES, WeightingName
 
 TEXTS = {"1": "apple apple fig", "2": "fig", "3": "apple plum plum plum plum", "4": ""}
 TITLES = {"1": "fig", "3": "apple apple"}

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -12,12 +11,10 @@ from support.strategies import document_weightings, texts, weightings, words
 
 from rag_bm25.documents.encoder import DocumentEncoder, LengthUnit, _with_ids
 from rag_bm25.documents.token_numbers import number_tokens
+from rag_bm25.vectors.sparse import SparseBatch
 from rag_bm25.vectors.terms import NO_TERMS_ID, term_id
 from rag_bm25.weighting.document import DocumentWeighting
 from rag_bm25.weighting.fields import FieldWeight
-
-if TYPE_CHECKING:
-    from rag_bm25.vectors.sparse import SparseBatch
 
 IDS = {"a": 5, "b": 3, "c": 2**32 - 2}
 

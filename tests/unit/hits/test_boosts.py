@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 from datetime import date, datetime, timedelta, timezone
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -14,9 +15,6 @@ from rag_bm25 import Decay, FunctionBoost, InputError, ParameterError, ValueBoos
 from rag_bm25.hits.boosts import at_this_moment, factor_of, largest_factor
 from rag_bm25.query.explanation import Explanation
 from rag_bm25.query.scores import ScoreExplanation, with_factors
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 @pytest.mark.parametrize(

@@ -4,22 +4,17 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Mapping
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rag_bm25 import BM25Index, Fragment, Highlighting, Hit, IndexConfig, ParameterError
-from rag_bm25.analysis import Analyzer
+from rag_bm25.analysis import Analyzer, TextAnalyzer
 from rag_bm25.hits.highlights import Highlighter
 from rag_bm25.hits.options import check_options
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from rag_bm25.analysis import TextAnalyzer
 
 ANALYZER = Analyzer()
 

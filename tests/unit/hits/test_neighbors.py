@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from itertools import pairwise
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import example, given
@@ -16,9 +17,6 @@ from rag_bm25.hits.neighbors import join, run_around
 from rag_bm25.index.searching.contexts import read_passages
 from rag_bm25.ingestion import find_files, ingest
 from rag_bm25.store.memory import MemoryStore
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def chunk(id_: str, text: str, **metadata: object) -> Chunk:

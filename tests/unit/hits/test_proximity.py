@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from rag_bm25 import BM25Index, IndexConfig, ParameterError, Proximity
 from rag_bm25.analysis.phrases import PhraseText
 from rag_bm25.hits.proximity import nearness
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 TEXTS = {
     "far": "The notice was given in writing, and nobody knew the period.",

@@ -3,8 +3,9 @@ from __future__ import annotations
 import copy
 import json
 import pickle
+from collections.abc import Callable
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from support.reference import split
@@ -16,9 +17,6 @@ from rag_bm25.index.config import IndexConfig
 from rag_bm25.index.stored_config import config_from_dict, config_to_dict, dense_field_of, require_same
 from rag_bm25.weighting.fields import FieldWeight
 from rag_bm25.weighting.formulas import WEIGHTING_NAMES
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 def no_vowels(text: str) -> list[str]:

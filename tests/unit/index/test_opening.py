@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import copy
 import pickle
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from support.memory_store import MemoryStore
 from support.reference import split
 from support.writes import fail_at, writes
 
@@ -20,12 +22,6 @@ from rag_bm25.errors import (
     ReadOnlyError,
     StoreError,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from support.memory_store import MemoryStore
-
 
 # Opening
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from support.memory_store import MemoryStore
@@ -18,12 +19,7 @@ from rag_bm25.errors import (
     ParameterError,
     StoreError,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from rag_bm25.store.rows import ChunkRow
-
+from rag_bm25.store.rows import ChunkRow
 
 # Writing
 

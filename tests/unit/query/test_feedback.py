@@ -1,14 +1,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from support import reference
+from support.memory_store import MemoryStore
 from support.strategies import corpora, idf_names, texts
 
 from rag_bm25 import RM3, RSJ, BM25Index, IndexConfig, QueryExpansion, Rocchio, Synonyms
@@ -16,22 +18,15 @@ from rag_bm25.documents.encoder import DocumentEncoder
 from rag_bm25.errors import ChunkNotFoundError, InputError, ParameterError
 from rag_bm25.query.encoder import QueryEncoder
 from rag_bm25.query.evidence import Evidence, FeedbackChunk
+from rag_bm25.query.feedback import Feedback
 from rag_bm25.query.learning import apply_feedback, expand
-from rag_bm25.query.terms import QueryTerm, TermSource
+from rag_bm25.query.terms import QueryTerm, QueryTerms, TermSource
 from rag_bm25.statistics.corpus import Contribution, CorpusCounts
+from rag_bm25.store.rows import ChunkRow
 from rag_bm25.vectors.terms import BIGRAM_MARK, TermIds
 from rag_bm25.weighting.document import DocumentWeighting
+from rag_bm25.weighting.idf import IdfName
 from rag_bm25.weighting.query import DEFAULT_WEIGHTING, QueryWeighting
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from support.memory_store import MemoryStore
-
-    from rag_bm25.query.feedback import Feedback
-    from rag_bm25.query.terms import QueryTerms
-    from rag_bm25.store.rows import ChunkRow
-    from rag_bm25.weighting.idf import IdfName
 
 EVERY_TERM = {"min_df": 1, "max_df": 1.0}
 

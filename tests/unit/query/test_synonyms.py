@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -8,9 +9,6 @@ from hypothesis import strategies as st
 
 from rag_bm25 import Analyzer, AnalyzerConfig, InputError, Synonyms
 from rag_bm25.query.synonyms import SynonymTable
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def table(text: str) -> SynonymTable:

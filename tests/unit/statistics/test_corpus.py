@@ -2,21 +2,18 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 from support.reference import average_idf
 
 from rag_bm25.statistics import count_table
 from rag_bm25.statistics.corpus import Contribution, CorpusCounts, CountsByNamespace
 from rag_bm25.statistics.count_table import END, Counts, CountTable, _Level
 from rag_bm25.vectors.sparse import SparseVector
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 IDS = st.integers(1, 12)
 chunks = st.tuples(st.frozensets(IDS, max_size=6), st.integers(0, 100))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import islice, permutations
-from typing import TYPE_CHECKING
+from random import Random
 
 import numpy as np
 import pytest
@@ -15,10 +16,6 @@ from rag_bm25.errors import InputError
 from rag_bm25.vectors import terms
 from rag_bm25.vectors.known_terms import KnownTerms
 from rag_bm25.vectors.terms import MAX_ID, Vocabulary, term_id
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from random import Random
 
 words = st.sampled_from([*"abcdefghij", "\0ab", "中", "x" * 100, "x" * 101, ""]) | any_terms
 histories = st.lists(st.lists(words, max_size=12), max_size=12)

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import zlib
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Reversible
 
 import pytest
 from hypothesis import given
@@ -22,9 +22,6 @@ from rag_bm25.vectors.terms import (
     term_ids,
     term_name,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Reversible
 
 
 @pytest.mark.parametrize(

@@ -1,19 +1,16 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import pytest
+from support.memory_store import MemoryStore
 from support.reference import BM25, Corpus, Field, split
 
 from rag_bm25 import BM25Index, FieldWeight, IndexConfig, QueryWeighting
 from rag_bm25.documents.checks import check_chunks
 from rag_bm25.errors import InputError, ParameterError
 from rag_bm25.weighting.fields import field_text
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from support.memory_store import MemoryStore
 
 CONFIG = IndexConfig(
     chunk_size=4,

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ from rag_bm25.errors import ParameterError
 from rag_bm25.weighting.calibration import effective_parameters
 from rag_bm25.weighting.document import DocumentWeighting
 from rag_bm25.weighting.fields import FieldWeight
-from rag_bm25.weighting.formulas import WEIGHTING_NAMES
+from rag_bm25.weighting.formulas import WEIGHTING_NAMES, WeightingName
 from rag_bm25.weighting.idf import (
     POSITIVE_FLOOR,
     IdfInputs,
@@ -27,9 +27,6 @@ from rag_bm25.weighting.idf import (
     robertson_idf,
 )
 from rag_bm25.weighting.query import DEFAULT_WEIGHTING, QueryWeighting
-
-if TYPE_CHECKING:
-    from rag_bm25.weighting.formulas import WeightingName
 
 TITLE = FieldWeight(chunk_size=30, weight=2.0)
 

@@ -3,11 +3,10 @@ from __future__ import annotations
 import math
 import random
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from support.faulty_store import FaultyStore
+from support.faulty_store import FaultyStore, Moment
 from support.memory_store import MemoryStore
 from support.reference import split
 
@@ -19,11 +18,7 @@ from rag_bm25.statistics.log.term_k1 import TermK1Row
 from rag_bm25.store.rows import ChunkRow
 from rag_bm25.vectors.sparse import EMPTY, SparseVector
 from rag_bm25.vectors.terms import term_id
-
-if TYPE_CHECKING:
-    from support.faulty_store import Moment
-
-    from rag_bm25.weighting.formulas import WeightingName
+from rag_bm25.weighting.formulas import WeightingName
 
 CONFIG = IndexConfig(8, length_unit="terms", analyzer=split, weighting="bm25t", idf="lucene")
 

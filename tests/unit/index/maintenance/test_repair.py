@@ -1,7 +1,8 @@
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from support.memory_store import MemoryStore, drop_log
@@ -10,6 +11,7 @@ from rag_bm25 import (
     BM25Index,
     ConfigMismatchError,
     FormatError,
+    IndexConfig,
     IndexNotFoundError,
     Progress,
     ReadOnlyError,
@@ -21,11 +23,6 @@ from rag_bm25.statistics.log.settings import ConfigRow
 from rag_bm25.store.rows import ChunkRow
 from rag_bm25.vectors.sparse import SparseVector
 from rag_bm25.vectors.terms import term_id
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from rag_bm25 import IndexConfig
 
 QUERY = "apple fig"
 

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from support.memory_store import MemoryStore
 
-from rag_bm25 import BM25Index, FieldWeight
+from rag_bm25 import BM25Index, FieldWeight, IndexConfig
 from rag_bm25.documents.chunks import pk_digest
 from rag_bm25.index.maintenance.verification import Difference, VerifyReport
 from rag_bm25.statistics.corpus import Contribution
@@ -14,13 +15,6 @@ from rag_bm25.statistics.log.terms import TermsRow
 from rag_bm25.statistics.log.writes import Delta, DeltaRow
 from rag_bm25.vectors.sparse import SparseVector
 from rag_bm25.vectors.terms import term_id
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from support.memory_store import MemoryStore
-
-    from rag_bm25 import IndexConfig
 
 
 def test_new_index_has_nothing_to_report(index: BM25Index) -> None:
