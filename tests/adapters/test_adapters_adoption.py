@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import pickle
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -24,9 +25,6 @@ from rag_bm25.statistics.log.settings import ConfigRow
 from rag_bm25.statistics.portable import read_statistics
 from rag_bm25.vectors.sparse import SparseVector
 from rag_bm25.vectors.terms import term_id
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 TEXTS = ["apple banana", "apple apple cherry", "", "fig"]
 QUERIES = ["apple fig", "apple apple", "unknown", ""]

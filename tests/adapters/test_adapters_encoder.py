@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -17,9 +18,6 @@ from rag_bm25.query.query import Query
 from rag_bm25.query.spelling import Fuzzy
 from rag_bm25.query.synonyms import Synonyms
 from rag_bm25.weighting.query import QueryWeighting
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 TEXTS = ["apple banana", "apple apple cherry", "", "fig"]
 QUERIES = ["apple fig", "apple apple", "unknown", ""]

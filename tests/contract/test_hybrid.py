@@ -103,21 +103,6 @@ def test_dense_search_is_filtered_and_limited(index: BM25Index) -> None:
     assert index.search_dense(QUERY, namespace="other") == []
 
 
-def test_lexical_search_does_not_see_dense_vectors(index: BM25Index) -> None:
-    assert {hit.id for hit in index.search("apple")} == {"a", "b", "d"}
-    assert index.verify().differences == []
-
-
-def test_scores_of_both_arms_are_those_of_each_search(index: BM25Index) -> None:
-    lexical = {hit.id: hit.score for hit in index.search("fig plum")}
-    dense = {hit.id: hit.score for hit in index.search_dense(QUERY)}
-    for hit in index.search_hybrid("fig plum", QUERY, arm_scores=True):
-        assert hit.sparse_score == lexical.get(hit.id, 0.0)
-        assert hit.dense_score == dense[hit.id]
-    for hit in index.search_hybrid("fig plum", QUERY, arm_scores=True, fusion=RRF()):
-        assert hit.sparse_score == lexical.get(hit.id)
-
-
 @pytest.mark.parametrize("limits", [{"sparse_k": 1, "dense_k": 1}, {"sparse_k": 2, "dense_k": 1}, {"dense_k": 2}])
 @pytest.mark.parametrize("normalization", ["min-max", "bound"])
 def test_what_one_arm_has_not_found_has_its_exact_score(
@@ -145,25 +130,6 @@ def test_a_chunk_with_a_word_is_above_one_with_none(index: BM25Index) -> None:
     hits = index.search_hybrid("apple", QUERY, fusion=Weighted(1, 0))
     assert [hit.id for hit in hits[:3]] == [hit.id for hit in index.search("apple")]
     assert hits[2].score > hits[3].score == 0
-
-
-@pytest.mark.parametrize("fusion", [RRF(), Weighted(), Weighted(normalization="bound")], ids=str)
-def test_the_first_hits_do_not_depend_on_k(new_index: Callable[[IndexConfig], BM25Index], fusion: Any) -> None:
-    index, drawn = new_index(CONFIG), np.random.default_rng(3)
-    texts = [" ".join(drawn.choice(["apple", "fig", "plum", "kiwi", "lime"], 3)) for _ in range(700)]
-    index.add(texts, ids=[f"{n:03}" for n in range(700)], embeddings=drawn.normal(size=(700, DIM)))
-    most = index.search_hybrid("fig plum", QUERY, 500, fusion=fusion)
-    assert len(most) == 500
-    for k in (1, 10, 99, 101, 150, 250, 400):
-        assert index.search_hybrid("fig plum", QUERY, k, fusion=fusion) == most[:k]
-    for at in (0, 99, 120, 250, 499):
-        tree = index.explain_hybrid("fig plum", QUERY, most[at].id, 500, fusion=fusion)
-        assert tree.value == pytest.approx(most[at].score, rel=1e-9)
-
-
-def scaled(scores: dict[str, float]) -> dict[str, float]:
-    low, high = min(scores.values()), max(scores.values())
-    return {id_: (score - low) / (high - low) for id_, score in scores.items()}
 
 
 @pytest.mark.parametrize("fusion", [RRF(), Weighted()])
@@ -226,15 +192,6 @@ def test_scores_that_differ_by_rounding_are_the_same(index: BM25Index) -> None:
     index.add(["kiwi"] * 6, ids=[f"k{n}" for n in range(6)], embeddings=embeddings, namespace="same")
     hits = index.search_hybrid("kiwi", [0.5, 0.1, 0.9, 0.2], fusion=Weighted(), namespace="same")
     assert [(hit.id, hit.score) for hit in hits] == [(f"k{n}", 1.0) for n in range(6)]
-
-
-def test_by_default_scores_are_scaled_and_added(index: BM25Index) -> None:
-    lexical = scaled({**dict.fromkeys(TEXTS, 0.0), **{hit.id: hit.score for hit in index.search("apple cherry")}})
-    dense = scaled({hit.id: hit.score for hit in index.search_dense(QUERY)})
-    expected = {id_: 0.5 * lexical[id_] + 0.5 * dense[id_] for id_ in TEXTS}
-    hits = index.search_hybrid("apple cherry", QUERY)
-    assert [hit.id for hit in hits] == ranking(expected)
-    assert [hit.score for hit in hits] == pytest.approx([expected[hit.id] for hit in hits], rel=1e-5)
 
 
 def values_of(tree: Explanation) -> list[float]:

@@ -56,11 +56,6 @@ def test_contribution_counts_chunks_lengths_and_df(some: list[tuple[frozenset[in
     assert shown(contribution(*some)) == (len(some), sum(length for _, length in some), df)
 
 
-def test_placeholder_counts_as_a_chunk_and_not_as_a_term() -> None:
-    assert shown(one(length=3)) == (1, 3, {})
-    assert shown(contribution((frozenset(), 0), (frozenset({4}), 2))) == (2, 2, {4: 1})
-
-
 @given(st.lists(chunks, max_size=4), st.lists(chunks, max_size=4))
 def test_sum_of_contributions_is_the_contribution_of_all(
     left: list[tuple[frozenset[int], int]], right: list[tuple[frozenset[int], int]]
@@ -130,17 +125,6 @@ def test_sum_has_marks_where_all_of_its_parts_have_them() -> None:
     disagreeing = marked + Contribution(1, 1, ids_of(1, 2), np.array([1, 1]), np.zeros(2, np.uint8))
     assert disagreeing.channels is not None
     assert disagreeing.channels.tolist() == [1, 2]
-
-
-def test_new_statistics_are_empty() -> None:
-    statistics = CorpusCounts()
-    assert (statistics.num_chunks, statistics.total_length, statistics.num_terms) == (0, 0, 0)
-    assert (statistics.mean_length, statistics.idf_inputs.average_idf, histograms(statistics)) == (
-        0.0,
-        0.0,
-        ({}, {}, {}),
-    )
-    assert statistics.df(ids_of(1, 2)).tolist() == [0, 0]
 
 
 def test_mean_length_is_total_by_chunks() -> None:

@@ -124,13 +124,6 @@ def test_unknown_term_is_not_taken_for_the_one_that_has_its_id() -> None:
     assert lookup(known, [second]) == staged.new
 
 
-def test_displaced_term_has_its_id_and_not_its_hash() -> None:
-    known = KnownTerms()
-    known.add({"moved": 7})
-    assert lookup(known, ["moved"]) == {"moved": 7}
-    assert known.taken([7, term_id("moved")]) == [True, False]
-
-
 @pytest.mark.parametrize("id_", [1, 2**31, MAX_ID])
 def test_ids_of_both_ends_are_known(id_: int) -> None:
     known = KnownTerms()
@@ -146,14 +139,6 @@ def test_nothing_is_known_at_first() -> None:
     known.add({})
     assert (lookup(known, ["a"]), known.taken([1]), len(known), known.ids.tolist()) == ({}, [False], 0, [])
     assert (lookup(known, []), known.taken([])) == ({}, [])
-
-
-def test_a_stage_changes_nothing() -> None:
-    known = KnownTerms()
-    staged = known.stage()
-    staged.look_up(["a", "b"])
-    assert staged.new == {"a": term_id("a"), "b": term_id("b")}
-    assert len(known) == 0
 
 
 def test_a_stage_refuses_what_cannot_be_stored() -> None:

@@ -71,12 +71,6 @@ def test_term_ids_hash_what_is_not_displaced() -> None:
     assert (ids["moved"], ids["other"]) == (7, term_id("other"))
 
 
-def test_term_ids_leave_the_displaced_mapping_alone() -> None:
-    displaced = {"moved": 7}
-    assert TermIds(displaced)["other"]
-    assert displaced == {"moved": 7}
-
-
 def test_the_channels_have_spaces_of_their_own() -> None:
     assert term_id(f"{BIGRAM_MARK}检索") != term_id("检索")
     vocabulary = _grown(["检索", f"{BIGRAM_MARK}检索"])
@@ -99,14 +93,6 @@ def _grown(*batches: list[str]) -> Vocabulary:
             assert staged[term]
         vocabulary.add(staged.new)
     return vocabulary
-
-
-def test_empty_vocabulary_knows_nothing() -> None:
-    vocabulary = Vocabulary()
-    assert len(vocabulary) == 0
-    assert vocabulary.id("milvus") is None
-    assert vocabulary.term(term_id("milvus")) is None
-    assert "milvus" not in vocabulary
 
 
 def test_vocabulary_finds_terms_and_ids_both_ways() -> None:

@@ -112,13 +112,6 @@ def test_changed_field_is_an_update(index: BM25Index) -> None:
     assert index.verify().ok
 
 
-def test_encoded_documents_are_the_stored_vectors(store: MemoryStore, index: BM25Index) -> None:
-    metadata = {"title": "apple", "tags": ["fig", "x"]}
-    index.add(["x y"], ids=["1"], metadatas=[metadata])
-    (row,) = store.collections.chunks.values()
-    assert index.encode_documents(["x y"], [metadata]) == [row.vector]
-
-
 def test_repair_finds_lost_terms_in_the_fields(
     store: MemoryStore, index: BM25Index, reopened: Callable[..., BM25Index]
 ) -> None:
