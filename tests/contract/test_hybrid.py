@@ -402,19 +402,3 @@ def test_an_index_without_dense_vectors_says_so(new_index: Callable[[IndexConfig
     with pytest.raises(InputError, match=r"embeddings given, but .* has no dense vectors"):
         plain.add(["apple"], embeddings=[QUERY])
     assert plain.stats().num_chunks == 0
-
-
-@pytest.mark.parametrize(
-    ("fusion", "arguments", "message"),
-    [
-        (RRF, {"k": 0}, r"k must be a number in \(0, 16,384\), got 0"),
-        (RRF, {"k": 16384}, r"k must be a number in \(0, 16,384\), got 16384"),
-        (Weighted, {"sparse": -1}, "sparse must be a finite number >= 0, got -1"),
-        (Weighted, {"dense": True}, "dense must be a finite number >= 0, got True"),
-        (Weighted, {"sparse": 0, "dense": 0}, "the sum of both weights must be > 0, got 0"),
-        (Weighted, {"normalization": "l2"}, "normalization must be one of min-max, bound, got 'l2'"),
-    ],
-)
-def test_wrong_fusions_are_refused(fusion: type[RRF | Weighted], arguments: dict[str, object], message: str) -> None:
-    with pytest.raises(ParameterError, match=message):
-        fusion(**arguments)  # type: ignore[arg-type]

@@ -145,14 +145,6 @@ def test_a_mark_is_never_cut() -> None:
     assert found.text == word
 
 
-@pytest.mark.parametrize(
-    "wrong", [{"max_fragments": 0}, {"max_fragments": 1001}, {"size": 19}, {"size": 65_536}, {"size": 2.5}]
-)
-def test_options_out_of_range_are_refused(wrong: dict[str, int]) -> None:
-    with pytest.raises(ParameterError, match=next(iter(wrong))):
-        Highlighting(**wrong)
-
-
 def test_the_option_is_a_switch_or_a_highlighting() -> None:
     assert check_options({"highlight": Highlighting(size=99)}) == {"highlight": Highlighting(size=99)}
     assert check_options({"highlight": True}) == {"highlight": Highlighting()}

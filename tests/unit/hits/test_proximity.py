@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rag_bm25 import BM25Index, IndexConfig, ParameterError, Proximity
+from rag_bm25 import BM25Index, IndexConfig, Proximity
 from rag_bm25.analysis.phrases import PhraseText
 from rag_bm25.hits.proximity import nearness
 
@@ -89,10 +89,3 @@ def test_the_explanation_is_the_score(index: BM25Index) -> None:
         explained = index.explain("notice period", hit.id, rerank=proximity)
         assert explained.value == hit.score
         assert "by Proximity, in place of the score of the search" in str(explained)
-
-
-def test_other_parameters_are_refused(index: BM25Index) -> None:
-    with pytest.raises(ParameterError, match="weight must be a finite number >= 0, got -1"):
-        Proximity(index, weight=-1)
-    with pytest.raises(ParameterError, match=r"depth must be an int in 1\.\.16384, got 0"):
-        Proximity(index, depth=0)

@@ -13,7 +13,7 @@ from support.memory_store import MemoryStore
 from support.reference import split
 from support.writes import fail_at, writes
 
-from rag_bm25 import BM25Index, IndexConfig, QueryWeighting
+from rag_bm25 import BM25Index, IndexConfig
 from rag_bm25.errors import (
     ConfigMismatchError,
     FormatError,
@@ -36,18 +36,6 @@ def test_config_creates_an_index(store: MemoryStore, config: IndexConfig) -> Non
     assert index.config is config
     assert store.exists()
     assert (index.stats().num_chunks, index.search("apple")) == (0, [])
-
-
-def test_reopened_index_has_everything(filled: BM25Index, reopened: Callable[..., BM25Index]) -> None:
-    again = reopened()
-    assert again.search("apple cherry") == filled.search("apple cherry")
-    assert again.stats() == filled.stats()
-
-
-def test_config_is_stored(store: MemoryStore) -> None:
-    config = IndexConfig(chunk_size=9, k1=1.25, b=0.5, idf="plus", epsilon=0.5, k3=7)
-    BM25Index.from_store(store, config=config).close()
-    assert BM25Index.from_store(store.reopen()).config == config
 
 
 def test_an_analyzer_may_be_given_without_a_config(filled: BM25Index, reopened: Callable[..., BM25Index]) -> None:
@@ -73,11 +61,6 @@ def test_another_analyzer_is_refused(
 ) -> None:
     with pytest.raises(error, match=message):
         reopened(**{"config": None, **options})
-
-
-def test_query_side_may_differ_when_reopened(filled: BM25Index, reopened: Callable[..., BM25Index]) -> None:
-    other = replace(filled.config, idf="plus")
-    assert reopened(config=other).search("apple") == filled.search("apple", weighting=QueryWeighting(idf="plus"))
 
 
 @pytest.mark.parametrize("options", [{"config": None}, {"read_only": True}])
@@ -119,12 +102,6 @@ def test_index_closes_its_store_after_a_with_block(store: MemoryStore, config: I
     with BM25Index.from_store(store, config=config) as index:
         index.close()
     assert store.closed
-
-
-def test_closed_index_says_so(index: BM25Index) -> None:
-    index.close()
-    with pytest.raises(StoreError, match="memory is closed"):
-        index.add(["apple"])
 
 
 def test_an_index_shows_name_size_and_state_without_a_call(filled: BM25Index, store: MemoryStore) -> None:

@@ -56,23 +56,6 @@ def test_chunk_weights_are_broadcast() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "message"),
-    [
-        ("chunk_size", 0, "chunk_size must be a finite number > 0, got 0"),
-        ("chunk_size", math.nan, "chunk_size must be a finite number > 0, got nan"),
-        ("chunk_size", "500", "chunk_size must be a finite number > 0, got '500'"),
-        ("k1", -1.0, "k1 must be a finite number >= 0, got -1.0"),
-        ("b", 1.1, "b must be a number in [0, 1], got 1.1"),
-        ("b", math.nan, "b must be a number in [0, 1], got nan"),
-    ],
-)
-def test_document_parameter_out_of_range_is_refused(name: str, value: float, message: str) -> None:
-    with pytest.raises(ParameterError) as caught:
-        DocumentWeighting(**{"chunk_size": 500, name: value})
-    assert str(caught.value) == message
-
-
-@pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"form": "okapi"}, f"form must be one of {', '.join(WEIGHTING_NAMES)}, got 'okapi'"),
