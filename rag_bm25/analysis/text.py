@@ -45,11 +45,7 @@ def query_tokens(analyzer: TextAnalyzer, text: str) -> list[str]:
 
 @dataclass(frozen=True)
 class AnalysedText:
-    r"""The tokens of a text by channel, each in text order and with repeats.
-
-    >>> AnalysedText.of(["劳动", "\0劳动", "\0动合", "合同", "\0合同", "\0劳"])
-    AnalysedText(words=('劳动', '合同'), bigrams=(..., '\x00合同'), characters=('\x00劳',), question_terms=())
-    """
+    """The tokens of a text by channel, each in text order and with repeats."""
 
     words: tuple[str, ...]
     bigrams: tuple[str, ...] = ()

@@ -116,11 +116,7 @@ def calibrate(
 
 
 def drift_warning(ratio: float, chunks: int, k1: float, b: float) -> str | None:
-    """Warn of a chunk size that has become harmful; None if its ratio to the mean length is healthy, or little known.
-
-    >>> print(drift_warning(0.4, 1_000, k1=1.5, b=0.75))
-    the chunk size is 0.4 times the mean length: long chunks rank too low
-    """
+    """Warn of a chunk size that has become harmful, where enough chunks are known, and lengths count."""
     minimum, maximum = HEALTHY_RATIOS
     if minimum <= ratio <= maximum or chunks < MIN_CHUNKS or not k1 * b:
         return None
