@@ -27,7 +27,6 @@ from rag_bm25 import (
     NearDuplicates,
     ParameterError,
     Query,
-    StoreError,
     ValueBoost,
     Weighted,
 )
@@ -145,28 +144,6 @@ def test_arms_have_limits_and_filters_of_their_own(index: BM25Index, fusion: RRF
 
 def shown(hits: Sequence[Hit]) -> list[tuple[str, str, float]]:
     return [(hit.id, hit.text, hit.score) for hit in hits]
-
-
-def test_an_update_that_is_not_finished_shows_each_chunk_once_and_new(
-    index: BM25Index, opened: Callable[..., Store], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def lost(_: object) -> None:
-        raise StoreError("connection lost")
-
-    monkeypatch.setattr(index._store, "delete_chunks", lost)
-    with pytest.raises(StoreError, match="connection lost"):  # the old row of "a" stays beside the new one
-        index.add(["kiwi"], ids=["a"], embeddings=[[0, 0, 0, 1]], metadatas=[{"n": 0}])
-    with BM25Index.from_store(opened(read_only=True), config=CONFIG, read_only=True) as reader:
-        for fusion in (RRF(), Weighted(), Weighted(normalization="bound")):
-            for arm_scores in (False, True):
-                # The words are those of the old text, the vector is that of the new one.
-                hits = reader.search_hybrid("apple banana", [0, 0.1, 0, 1], fusion=fusion, arm_scores=arm_scores)
-                assert sorted(hit.id for hit in hits) == list(TEXTS)
-                assert {hit.text for hit in hits if hit.id == "a"} == {"kiwi"}
-        # What is left moves up: the ranks are those of a search that has never met the old row.
-        hits = reader.search_hybrid("apple banana", [0, 0.1, 0, 1], sparse_k=1, fusion=RRF(), arm_scores=True)
-        assert [hit.id for hit in hits if hit.sparse_score is not None] == ["d"]
-        assert max(hits, key=lambda hit: hit.score).score == pytest.approx(1 / 61 + 1 / 65, rel=1e-5)
 
 
 @pytest.mark.parametrize("fusion", [RRF(), Weighted()])

@@ -87,26 +87,6 @@ def test_lengths_in_terms_leave_bigrams_out() -> None:
     assert set(encoded.vectors[0].to_dict()) == set(map(term_id, ["劳动", "合同", "\0劳动", "\0动合"]))
 
 
-@pytest.mark.parametrize("at", [0, 1, 2])
-def test_chunk_without_terms_gets_the_placeholder_wherever_it_stands(at: int) -> None:
-    chunks = ["a a", "b"]
-    chunks.insert(at, " ")
-    encoded = encoder().encode(chunks, IDS)
-    expected = [{5: 0.6809}, {3: 0.6038}]
-    expected.insert(at, {NO_TERMS_ID: 1.0})
-    assert [row.to_dict() for row in encoded.vectors] == [pytest.approx(row, abs=1e-3) for row in expected]
-
-
-def test_neighbouring_chunks_without_terms_get_a_placeholder_each() -> None:
-    encoded = encoder().encode(["", "", "a", ""], IDS)
-    assert [list(row.to_dict()) for row in encoded.vectors] == [[0], [0], [5], [0]]
-
-
-def test_length_of_a_chunk_without_terms_is_kept() -> None:
-    assert encoder("characters").encode(["   "]).lengths.tolist() == [3]
-    assert encoder("terms").encode(["   "]).lengths.tolist() == [0]
-
-
 def test_empty_mapping_of_ids_is_not_taken_for_none() -> None:
     with pytest.raises(KeyError):
         encoder().encode(["a"], {})
