@@ -217,8 +217,8 @@ class BM25Encoder(CountingEncoder):
     >>> from rag_bm25 import IndexConfig
     >>> encoder = BM25Encoder(IndexConfig(chunk_size=20))
     >>> chunks = ["Milvus stores vectors.", "jieba cuts words."]
-    >>> encoder.learn(chunks)
-    >>> query, (first, second) = encoder.encode_queries(["stored vectors"])[0], encoder.encode_documents(chunks)
+    >>> first, second = encoder.learn(chunks)
+    >>> (query,) = encoder.encode_queries(["stored vectors"])
     >>> query.dot(first) > query.dot(second) == 0
     True
     """
@@ -254,26 +254,15 @@ class BM25Encoder(CountingEncoder):
             self._statistics, self._vocabulary = fitted._statistics, fitted._vocabulary
         return self
 
-    def learn(self, texts: Sequence[str], metadatas: Sequence[Mapping[str, Any] | None] | None = None) -> None:
-        """Count chunks; learning the same chunk twice counts it twice.
-
-        Parameters
-        ----------
-        texts, metadatas
-            The chunks' texts, and one mapping for each if the config has fields; None, or a mapping without a field,
-            is a chunk without it.
-        """
-        self.learn_and_encode(texts, metadatas)
-
-    def learn_and_encode(
+    def learn(
         self, texts: Sequence[str], metadatas: Sequence[Mapping[str, Any] | None] | None = None
     ) -> list[SparseVector]:
-        """Count chunks, and encode them.
+        """Count chunks, and encode them; learning the same chunk twice counts it twice.
 
         Parameters
         ----------
         texts, metadatas
-            As for :meth:`learn`.
+            As for :meth:`encode_documents`.
 
         Returns
         -------
@@ -367,4 +356,4 @@ def document_encoding(encoder: TextEncoder, *, learn: bool) -> Callable[[Sequenc
     if not isinstance(encoder, BM25Encoder):
         msg = f"learn=True needs a BM25Encoder, got {type(encoder).__name__}, which counts the chunks in Milvus"
         raise ParameterError(msg)
-    return encoder.learn_and_encode
+    return encoder.learn

@@ -30,7 +30,7 @@ from rag_bm25.definitions import FINITE, Between, Number
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["WEIGHTING_NAMES", "tf_function"]
+__all__ = ["WEIGHTING_NAMES"]
 
 WeightingName = Literal[
     "bm25",
@@ -83,35 +83,7 @@ class TfFunction:
 
 
 def tf_function(name: str, k1: float, delta: float | None) -> tuple[TfFunction, float | None]:
-    """Look up a form by its name, and check its parameters.
-
-    Parameters
-    ----------
-    name : str
-        One of :data:`WEIGHTING_NAMES`.
-    k1 : float
-        At least the form's `least_k1`.
-    delta : float or None
-        At least the form's `least_delta`; None for its default, and if it has none.
-
-    Returns
-    -------
-    form : TfFunction
-        The form.
-    delta : float or None
-        The given delta, or the form's default; None if it has none.
-
-    Raises
-    ------
-    ParameterError
-        The form is unknown, or a parameter is not allowed for it.
-
-    Examples
-    --------
-    >>> form, delta = tf_function("bm25+", 1.2, None)
-    >>> form.formula, delta
-    ('(k1 + 1) * tf / (tf + k1 * norm) + delta', 1.0)
-    """
+    """Look up a form by its name, check its k1 and delta, and return it with the delta, its own if None is given."""
     form = WEIGHTINGS[check_choice("weighting", name, WEIGHTING_NAMES)]
     _check_least("k1", k1, form.least_k1, name)
     if delta is None:

@@ -120,7 +120,7 @@ def test_encoding_counts_nothing(encoder: BM25Encoder) -> None:
 
 def test_learning_and_encoding_does_both(config: IndexConfig, encoder: BM25Encoder) -> None:
     learning = BM25Encoder(config)
-    assert learning.learn_and_encode(TEXTS) == encoder.encode_documents(TEXTS)
+    assert learning.learn(TEXTS) == encoder.encode_documents(TEXTS)
     assert learning.encode_queries(QUERIES) == encoder.encode_queries(QUERIES)
 
 
@@ -209,7 +209,7 @@ def test_an_index_cannot_be_taught_by_an_adapter(config: IndexConfig) -> None:
         ((["apple"], [5]), r"metadatas\[0\] must be a mapping, got int"),
     ],
 )
-@pytest.mark.parametrize("method", ["fit", "learn", "learn_and_encode", "forget", "encode_documents"])
+@pytest.mark.parametrize("method", ["fit", "learn", "forget", "encode_documents"])
 def test_bad_texts_are_refused_and_nothing_changes(
     encoder: BM25Encoder, method: str, arguments: tuple[Any, ...], message: str
 ) -> None:
