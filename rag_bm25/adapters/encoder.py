@@ -44,32 +44,13 @@ class TextEncoder(Protocol):
     def encode_documents(self, texts: Sequence[str]) -> list[SparseVector]:
         """Encode chunks; nothing is counted.
 
-        Parameters
-        ----------
-        texts : sequence of str
-            The chunks.
-
-        Returns
-        -------
-        list of SparseVector
-            Weights > 0, at most 1 with the weighting ``bm25``; a chunk without terms is ``{0: 1.0}``, since Milvus
-            refuses empty vectors.
+        Weights are > 0, at most 1 with the weighting ``bm25``; a chunk without terms is ``{0: 1.0}``, since Milvus
+        refuses empty vectors.
         """
         ...
 
     def encode_queries(self, queries: Sequence[str]) -> list[SparseVector]:
-        """Encode queries, weighed by the counts.
-
-        Parameters
-        ----------
-        queries : sequence of str
-            The queries.
-
-        Returns
-        -------
-        list of SparseVector
-            Weights > 0; empty where no term is known.
-        """
+        """Encode queries, weighed by the counts; the vector is empty where no term is known."""
         ...
 
 

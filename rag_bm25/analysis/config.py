@@ -117,25 +117,7 @@ class AnalyzerConfig:
 
     @classmethod
     def from_dict(cls, settings: dict[str, Any]) -> AnalyzerConfig:
-        """Read the settings that :meth:`to_dict` returns.
-
-        Parameters
-        ----------
-        settings : dict
-            Settings by name; missing ones have their defaults.
-
-        Returns
-        -------
-        AnalyzerConfig
-            The same settings.
-
-        Raises
-        ------
-        FormatError
-            A setting is unknown to this version.
-        ParameterError
-            A setting breaks its rule.
-        """
+        """Read the settings that :meth:`to_dict` returns; missing ones have their defaults."""
         unknown = settings.keys() - {field.name for field in fields(cls)}
         if unknown:
             msg = f"analyzer settings {', '.join(sorted(unknown))} are not known to this version of rag_bm25"

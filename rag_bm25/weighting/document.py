@@ -109,7 +109,7 @@ class DocumentWeighting:
     ) -> NDArray[np.float64]:
         """Weigh each term by its tf in the text, and the sum `of_fields` of its :meth:`frequencies` in fields.
 
-        The lengths are those of the texts; `k1` is that of each term, for forms with a k1 per term. The weights increase in
+        Lengths are those of the texts; `k1` is that of each term, for forms with a k1 per term. The weights increase in
         `tf` and decrease in `length`; with 0 of fields, they have the bits of a chunk without fields.
         """
         norm, added = self.norm(length), np.asarray(of_fields, np.float64)
