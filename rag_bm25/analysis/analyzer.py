@@ -103,8 +103,8 @@ class Analyzer:
     def query(self, text: str) -> list[str]:
         """Return the tokens of a query.
 
-        Words of 1 to 64 characters come in text order, with repeats; after them the bigrams and the characters, likewise,
-        each marked by :data:`rag_bm25.vectors.terms.BIGRAM_MARK`; and then those of question words, each marked by
+        Words of 1 to 64 characters come in text order, with repeats; after them bigrams and characters, likewise, each
+        marked by :data:`rag_bm25.vectors.terms.BIGRAM_MARK`; and then those of question words, each marked by
         :data:`~rag_bm25.vectors.terms.QUESTION_MARK`, unless the query has no other words.
         """
         query = self._query(self._normal_form(settle_capitals(text)))
@@ -113,7 +113,7 @@ class Analyzer:
     def locate(self, text: str) -> list[Token]:
         """Return the tokens of a chunk with their places in its text, where they may be spelt otherwise.
 
-        A bigram of words covers both, and one of characters, which a sentence has once, is returned at each of its places.
+        A bigram of words covers both. One of characters, which a sentence has once, is returned at each of its places.
 
         Examples
         --------
