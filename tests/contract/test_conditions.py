@@ -67,18 +67,6 @@ def test_a_condition_for_which_no_term_is_searched_is_met_however_late(
     assert without == [*IDS, "fig"][:k]
 
 
-def test_suggestions_are_words_of_texts(new_index: Callable[[IndexConfig], BM25Index]) -> None:
-    pytest.importorskip("rapidfuzz")
-    index = new_index(IndexConfig(chunk_size=12))
-    index.add(["Charging batteries", "The battery charges", "no charge"], ids=["a", "b", "c"])
-    index.add(["Batter, batters"], ids=["d"], namespace="kitchen")
-    meant = {"batt": "battery", "batery": "battery", "chargin": "charging", "chrages": "charges", "kitchn": None}
-    assert {typed: index.suggest(typed) for typed in meant} == meant
-    assert index.suggest("batt", namespace="kitchen") == "batter"
-    index.add(["The batteries"], ids=["b"])
-    assert index.suggest("batt") == "batteries"
-
-
 @pytest.mark.parametrize("limit", [9, 121])
 def test_rows_have_their_vectors_however_many(index: BM25Index, opened: Callable[..., Store], limit: int) -> None:
     store, (query,) = opened(), index.encode_queries(["fig"])

@@ -336,16 +336,6 @@ def test_only_new_texts_are_embedded(index: BM25Index) -> None:
     assert dense == pytest.approx(1.0, rel=1e-5)
 
 
-def test_an_embedder_that_fails_leaves_the_index_as_it_was(index: BM25Index) -> None:
-    def embed(texts: list[str]) -> NDArray[np.float64]:
-        raise ConnectionError("no answer")
-
-    with pytest.raises(ConnectionError, match="no answer"):
-        index.add(["new"], ids=["f"], embeddings=embed)
-    assert index.get(["f"]) == []
-    assert index.verify().differences == []
-
-
 def test_opened_again_it_is_the_same(index: BM25Index, opened: Callable[..., Store]) -> None:
     again = BM25Index.from_store(opened(), config=CONFIG)
     assert again.search_hybrid("apple", QUERY) == index.search_hybrid("apple", QUERY)

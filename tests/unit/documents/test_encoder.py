@@ -109,14 +109,6 @@ TITLE = FieldWeight(chunk_size=2, weight=3.0, b=0.5)
 FIELDED = DocumentEncoder(str.split, DocumentWeighting(4, fields={"title": TITLE}), "terms")
 
 
-def test_field_counts_as_its_weight_and_length_say() -> None:
-    # a: 1 / (0.25 + 0.75 * 2 / 4) = 1.6 in the text, 3 * 2 / (0.5 + 0.5 * 3 / 2) = 4.8 in the title; b: 1.6; c: 2.4
-    vectors = FIELDED.encode(["a b"], IDS, [{"title": "a a c"}]).vectors
-    assert vectors[0].to_dict() == pytest.approx(
-        {5: 6.4 / (6.4 + 1.5), 3: 1.6 / (1.6 + 1.5), 2**32 - 2: 2.4 / (2.4 + 1.5)}, rel=1e-6
-    )
-
-
 @pytest.mark.parametrize("metadata", [{}, {"title": None}, {"title": ""}, {"title": []}, {"title": 7}, {"other": "c"}])
 def test_chunk_without_the_field_is_its_text(metadata: dict[str, object]) -> None:
     (vector,) = FIELDED.encode(["a b"], IDS, [metadata]).vectors

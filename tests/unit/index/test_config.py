@@ -87,19 +87,6 @@ def test_default_fields_are_none_where_the_weighting_cannot_combine_them() -> No
     assert IndexConfig(chunk_size=5, fields="default", weighting="sqrt-normalised").fields == {}
 
 
-def test_callable_is_the_analyzer_itself() -> None:
-    assert CONFIG.build_analyzer() is split
-
-
-def test_stored_config_opens_with_the_same_one() -> None:
-    assert config_from_dict(stored(), CONFIG) is CONFIG
-
-
-def test_query_side_may_differ_from_the_stored_one() -> None:
-    other = replace(CONFIG, idf="lucene", epsilon=0.5, k3=8.0)
-    assert config_from_dict(stored(), other) is other
-
-
 def test_equal_numbers_of_another_type_are_no_difference() -> None:
     require_same(stored(), replace(CONFIG, chunk_size=500.0))
 

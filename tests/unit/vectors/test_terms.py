@@ -121,14 +121,6 @@ def test_terms_are_listed_while_another_thread_adds_some(monkeypatch: pytest.Mon
     assert vocabulary.after(1) == ["banana", "cherry"]
 
 
-def test_staging_does_not_change_the_vocabulary() -> None:
-    vocabulary = Vocabulary()
-    staged = vocabulary.stage()
-    assert staged["milvus"] == term_id("milvus")
-    assert staged.new == {"milvus": term_id("milvus")}
-    assert len(vocabulary) == 0
-
-
 def test_known_terms_are_not_new() -> None:
     staged = _grown(["milvus"]).stage()
     assert staged["milvus"] == term_id("milvus")
@@ -161,16 +153,6 @@ def test_all_ids_but_the_reserved_one_can_be_taken(tiny_id_space: int) -> None:
     words = [f"w{number}" for number in range(tiny_id_space - 1)]
     vocabulary = _grown(words[:5], words[5:])
     assert {vocabulary.id(word) for word in words} == set(range(1, tiny_id_space))
-
-
-def test_ids_are_never_renumbered(tiny_id_space: int) -> None:
-    words = [f"w{number}" for number in range(tiny_id_space - 1)]
-    vocabulary = _grown(words[:6])
-    before = {word: vocabulary.id(word) for word in words[:6]}
-    staged = vocabulary.stage()
-    assert all(staged[word] for word in reversed(words))
-    vocabulary.add(staged.new)
-    assert {word: vocabulary.id(word) for word in words[:6]} == before
 
 
 def test_adding_known_terms_again_changes_nothing(tiny_id_space: int) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 from support.memory_store import MemoryStore
-from support.reference import BM25, Corpus, Field, split
+from support.reference import split
 
 from rag_bm25 import BM25Index, FieldWeight, IndexConfig, QueryWeighting
 from rag_bm25.documents.checks import check_chunks
@@ -60,27 +60,6 @@ def test_other_values_are_refused_before_anything_is_written(
 def test_other_metadata_may_be_anything() -> None:
     (chunk,) = check_chunks(["a"], None, [{"page": 7, "title": None}], ["title", "tags"])
     assert chunk.metadata == {"page": 7, "title": None}
-
-
-def test_terms_of_a_field_are_found_and_counted(index: BM25Index) -> None:
-    index.add(["x", "y"], ids=["1", "2"], metadatas=[{"title": "apple"}, {"tags": ["apple", "fig"]}])
-    assert found(index, "apple") == ["1", "2"]
-    assert found(index, "fig") == ["2"]
-    assert index.stats().num_terms == 4
-    assert index.verify().ok
-
-
-def test_default_fields_score_as_the_loops_say(store: MemoryStore) -> None:
-    texts = {"1": "apple fig", "2": "fig", "3": "x y z"}
-    metadatas = [{"title": "apple tree", "headings": ["fig", "apple x"]}, {}, {"headings": ["apple"]}]
-    fields = [{"title": ["apple", "tree"], "headings": ["fig", "apple", "x"]}, {}, {"headings": ["apple"]}]
-    model = BM25(4, fields={"title": Field(60, 1, 0.75), "headings": Field(60, 1, 0.75)})
-    corpus = Corpus({id_: text.split() for id_, text in texts.items()}, dict(zip(texts, fields, strict=True)))
-    config = IndexConfig(4, length_unit="terms", analyzer=split, fields="default")
-    with BM25Index.from_store(store, config=config) as index:
-        index.add(list(texts.values()), ids=list(texts), metadatas=metadatas)
-        found = {hit.id: hit.score for hit in index.search("apple fig tree")}
-    assert found == pytest.approx(model.scores(["apple", "fig", "tree"], corpus), rel=1e-5)
 
 
 def test_length_is_that_of_the_text(index: BM25Index) -> None:

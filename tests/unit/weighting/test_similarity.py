@@ -170,23 +170,6 @@ def test_query_weight_is_repetition_times_idf(weighting: QueryWeighting, qtf: in
 # Relevance information
 
 
-@pytest.mark.parametrize(
-    ("df", "n", "r", "num_relevant", "odds"),
-    [
-        (4, 10, 2, 3, (2.5 / 1.5) / (2.5 / 5.5)),
-        (4, 10, 0, 3, (0.5 / 3.5) / (4.5 / 3.5)),
-        (4, 10, 3, 3, (3.5 / 0.5) / (1.5 / 6.5)),
-        (9, 10, 1, 2, (1.5 / 1.5) / (8.5 / 0.5)),
-        (1, 1, 1, 1, (1.5 / 0.5) / (0.5 / 0.5)),
-    ],
-)
-def test_relevance_weight_of_the_binary_independence_model_by_hand(
-    df: int, n: int, r: int, num_relevant: int, odds: float
-) -> None:
-    assert float(relevance_weight(df, n, r, num_relevant)) == pytest.approx(math.log(odds), rel=1e-12)
-    assert reference.relevance_weight(df, n, r, num_relevant) == pytest.approx(math.log(odds), rel=1e-12)
-
-
 @pytest.mark.parametrize(("df", "weight"), [(40_000, 2.44), (300, 7.42)])
 def test_relevance_weights_printed_in_search_engines_by_croft_metzler_and_strohman(df: int, weight: float) -> None:
     """Section 7.2.2: "president lincoln" in 500,000 documents, without relevance information."""
