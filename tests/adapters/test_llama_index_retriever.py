@@ -32,8 +32,6 @@ from rag_bm25.hits.options import SearchOptions
 from rag_bm25.index.searching.fusion import Weighted
 from rag_bm25.index.searching.hybrid import HybridOptions
 
-GUIDE = Path(__file__).resolve().parents[2] / "docs" / "adapters.md"
-
 needs_llama_index = pytest.mark.usefixtures("llama")
 
 
