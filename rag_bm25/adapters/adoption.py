@@ -223,7 +223,13 @@ class AdoptedEncoder(CountingEncoder):
         _, self._counts = _read(self._address, self.config, self.text_field, self.filter)
 
     def stats(self) -> IndexStats:
-        """Return statistics of the last adoption that was read, and the effective BM25 parameters."""
+        """Return statistics of the counted chunks, and the effective BM25 parameters.
+
+        Returns
+        -------
+        IndexStats
+            As of the last adoption that was read.
+        """
         statistics = self._counts.statistics
         return compute_stats(self._address.collection, self.config, statistics.whole, statistics.namespaces)
 

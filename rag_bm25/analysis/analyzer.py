@@ -103,17 +103,35 @@ class Analyzer:
     def query(self, text: str) -> list[str]:
         """Return the tokens of a query.
 
-        Words of 1 to 64 characters come in text order, with repeats; after them bigrams and characters, likewise, each
-        marked by :data:`rag_bm25.vectors.terms.BIGRAM_MARK`; and then those of question words, each marked by
-        :data:`~rag_bm25.vectors.terms.QUESTION_MARK`, unless the query has no other words.
+        Parameters
+        ----------
+        text : str
+            Any text.
+
+        Returns
+        -------
+        list of str
+            Words of 1 to 64 characters in text order, with repeats; after them the bigrams and the characters,
+            likewise, each marked by :data:`rag_bm25.vectors.terms.BIGRAM_MARK`; and then those of question words, each
+            marked by :data:`~rag_bm25.vectors.terms.QUESTION_MARK`, unless the query has no other words.
         """
         query = self._query(self._normal_form(settle_capitals(text)))
         return [*query.tokens, *(QUESTION_MARK + term for term in query.question_terms)]
 
     def locate(self, text: str) -> list[Token]:
-        """Return the tokens of a chunk with their places in its text, where they may be spelt otherwise.
+        r"""Return the tokens of a chunk with their places in its text.
 
-        A bigram of words covers both. One of characters, which a sentence has once, is returned at each of its places.
+        Parameters
+        ----------
+        text : str
+            Any text.
+
+        Returns
+        -------
+        list of Token
+            The tokens of ``analyzer(text)``, in the same order, each with the `start` and `end` of the part of the text
+            that it comes from, so that ``text[start:end]`` may be spelt otherwise. A bigram of words covers both, and
+            one of characters, which a sentence has once, is returned at each of its places.
 
         Examples
         --------
@@ -139,9 +157,19 @@ class Analyzer:
         return [Token(token, *origins.of(start, end)) for token, start, end in tokens]
 
     def stop_words_in(self, text: str, counted: Collection[str] | None = None) -> list[str]:
-        """Return the stop words, and words of stop structures, that are dropped from a query, each once.
+        """Return the stop words, and the words of stop structures, that are dropped from a query.
 
-        `counted` are the terms of its question words that count; by default all.
+        Parameters
+        ----------
+        text : str
+            Any text.
+        counted : collection of str, optional
+            The terms of its question words that count; by default all.
+
+        Returns
+        -------
+        list of str
+            In text order, without repeats.
         """
         form = self._normal_form(settle_capitals(text))
         query = self._query(form)
@@ -153,6 +181,16 @@ class Analyzer:
     def chinese_words(self, text: str) -> list[list[str]]:
         """Return the words of each run of Chinese characters, as the most probable segmentation has them.
 
+        Parameters
+        ----------
+        text : str
+            Any text.
+
+        Returns
+        -------
+        list of list of str
+            A list for each run; its words follow each other without a gap.
+
         Examples
         --------
         >>> Analyzer().chinese_words("劳动合同 v2 的解除")
@@ -162,6 +200,16 @@ class Analyzer:
 
     def compounds(self, query: str) -> list[tuple[str, ...]]:
         """Return the tokens of each name with a digit that is several words of a query: the whole, and its parts.
+
+        Parameters
+        ----------
+        query : str
+            Any text.
+
+        Returns
+        -------
+        list of tuple of str
+            In text order, with repeats.
 
         Examples
         --------
@@ -176,7 +224,17 @@ class Analyzer:
         return [terms for terms in of_names if len(terms) > 1 and any(map(str.isdecimal, terms[0]))]
 
     def phrase_text(self, text: str) -> PhraseText:
-        """Return each ideograph and each other word of a text, stop words included, with their positions.
+        """Return the words of a text with their positions, for phrases.
+
+        Parameters
+        ----------
+        text : str
+            Any text.
+
+        Returns
+        -------
+        PhraseText
+            Each ideograph, and each other word, stop words included.
 
         Examples
         --------
@@ -189,8 +247,16 @@ class Analyzer:
     def phrase_terms(self, phrase: str) -> list[str]:
         """Return tokens that every text with a phrase has.
 
-        These are bigrams, which a text has if nothing is between the words, characters, and words that no stop word can
-        be mistaken for.
+        Parameters
+        ----------
+        phrase : str
+            Any text.
+
+        Returns
+        -------
+        list of str
+            Bigrams, which a text has if nothing is between the words, characters, and words that no stop word can be
+            mistaken for.
         """
         # Without capitals: IT department has a bigram that it department lacks. With them: non-JavaScript is two words.
         tokens, sure = self(phrase.casefold()), set(self.phrase_text(phrase).words)

@@ -112,12 +112,36 @@ class AnalyzerConfig:
         check_fields(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return every setting by its name, as JSON values."""
+        """Return the settings as JSON values.
+
+        Returns
+        -------
+        dict
+            Every setting by its name.
+        """
         return {name: _to_plain(setting) for name, setting in vars(self).items()}
 
     @classmethod
     def from_dict(cls, settings: dict[str, Any]) -> AnalyzerConfig:
-        """Read the settings that :meth:`to_dict` returns; missing ones have their defaults."""
+        """Read the settings that :meth:`to_dict` returns.
+
+        Parameters
+        ----------
+        settings : dict
+            Settings by name; missing ones have their defaults.
+
+        Returns
+        -------
+        AnalyzerConfig
+            The same settings.
+
+        Raises
+        ------
+        FormatError
+            A setting is unknown to this version.
+        ParameterError
+            A setting breaks its rule.
+        """
         unknown = settings.keys() - {field.name for field in fields(cls)}
         if unknown:
             msg = f"analyzer settings {', '.join(sorted(unknown))} are not known to this version of rag_bm25"

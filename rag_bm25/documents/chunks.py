@@ -82,7 +82,13 @@ class Passage(Plain):
     chunks: tuple[Chunk, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the text and the place as plain JSON values, with the ids of the chunks."""
+        """Return the text and the place as plain JSON values, with the ids of the chunks.
+
+        Returns
+        -------
+        dict
+            With the keys ``text``, ``start``, ``end`` and ``ids``.
+        """
         return {"text": self.text, "start": self.start, "end": self.end, "ids": [chunk.id for chunk in self.chunks]}
 
 

@@ -65,9 +65,22 @@ class BeirDataset:
         return _join_titles(self.texts, self.titles)
 
     def fields(self, names: Collection[str]) -> dict[str, Mapping[str, str]]:
-        """Return the texts of the fields of an index by document ids.
+        """Return the texts of the fields of an index.
 
-        Of the default fields, BEIR format has ``title``. Any other name than theirs is a ParameterError.
+        Parameters
+        ----------
+        names : collection of str
+            Names of the fields; of the default ones, BEIR format has ``title``.
+
+        Returns
+        -------
+        dict of str to mapping of str to str
+            Name of each field -> document id -> its text.
+
+        Raises
+        ------
+        ParameterError
+            There is a field with another name.
         """
         others = [name for name in names if name not in DEFAULT_FIELDS]
         if others and self.texts:

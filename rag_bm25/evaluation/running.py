@@ -85,7 +85,14 @@ class EvaluationResult:
         return len(self.per_query.queries)
 
     def to_dict(self) -> dict[str, float]:
-        """Return quality and speed as a flat dict."""
+        """Return quality and speed as a flat dict.
+
+        Returns
+        -------
+        dict
+            The measures, ``queries``, ``chunks``, ``queries_per_second`` and, if chunks were added,
+            ``chunks_per_second``.
+        """
         speed = {} if self.chunks_per_second is None else {"chunks_per_second": self.chunks_per_second}
         return {
             **self.measures.to_dict(),

@@ -215,7 +215,18 @@ class ValueBoost(Boost):
 
     @classmethod
     def from_json(cls, key: str, factors: Mapping[str, float], default: float = 1.0) -> ValueBoost:
-        """Make a boost of JSON, where a key is a text: it stands for the number or bool that it spells, too."""
+        """Make a boost of JSON, where a key is a text: it stands for the number or bool that it spells, too.
+
+        Parameters
+        ----------
+        key, factors, default
+            As for the class.
+
+        Returns
+        -------
+        ValueBoost
+            A number or bool that is spelt has its factor, and so has the text.
+        """
         spelt = {value: factor for text, factor in factors.items() if (value := parse_plain(text)) is not None}
         return cls(key, {**dict[Any, float](factors), **spelt}, default)
 

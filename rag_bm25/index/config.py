@@ -149,23 +149,53 @@ class IndexConfig:
         return DEFAULT_FIELDS if WEIGHTINGS[self.weighting].combines_fields else {}
 
     def document_weighting(self) -> DocumentWeighting:
-        """Return the parameters of the document side."""
+        """Return the parameters of the document side.
+
+        Returns
+        -------
+        DocumentWeighting
+            Weighting, k1, b, delta, chunk_size and fields.
+        """
         return DocumentWeighting(self.chunk_size, self.k1, self.b, self.weighting, self.delta, self._own_fields())
 
     def query_weighting(self) -> QueryWeighting:
-        """Return the parameters of the query side."""
+        """Return the parameters of the query side.
+
+        Returns
+        -------
+        QueryWeighting
+            idf, epsilon, k3 and the weights of the kinds of terms, and how chunks are weighed anew.
+        """
         return QueryWeighting(**{name: getattr(self, of_config) for name, of_config in OF_QUERIES.items()})
 
     def dense_field(self) -> DenseField | None:
-        """Return dimension and metric of the dense vectors; None for an index without them."""
+        """Return dimension and metric of the dense vectors.
+
+        Returns
+        -------
+        DenseField or None
+            None for an index without dense vectors.
+        """
         return None if self.dense_dim is None else DenseField(self.dense_dim, self.dense_metric)
 
     def build_analyzer(self) -> TextAnalyzer:
-        """Build a new :class:`~rag_bm25.analysis.Analyzer`, or return the given callable."""
+        """Build the analyzer.
+
+        Returns
+        -------
+        callable of str to list of str
+            A new :class:`~rag_bm25.analysis.Analyzer`, or the given callable.
+        """
         return Analyzer(self.analyzer) if isinstance(self.analyzer, AnalyzerConfig) else self.analyzer
 
     def document_encoder(self) -> DocumentEncoder:
-        """Build an encoder of chunks, with an analyzer of its own."""
+        """Build an encoder of chunks.
+
+        Returns
+        -------
+        DocumentEncoder
+            A new one, with an analyzer of its own as :meth:`build_analyzer` returns it.
+        """
         return DocumentEncoder(self.build_analyzer(), self.document_weighting(), self.length_unit)
 
 

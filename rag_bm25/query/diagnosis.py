@@ -87,6 +87,12 @@ class Diagnosis:
         return f"{self.id!r} is found: rank {self.rank:,}, score {self.score:.4f}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields as plain JSON values, and the suggestion."""
+        """Return all fields as plain JSON values, and the suggestion.
+
+        Returns
+        -------
+        dict
+            ``reasons`` is a list of objects with ``code``, ``message`` and ``details``.
+        """
         reasons = [{"code": one.code, "message": one.message, "details": one.details} for one in self.reasons]
         return {**vars(self), "reasons": reasons, "suggestion": self.suggestion}

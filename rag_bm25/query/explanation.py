@@ -64,7 +64,13 @@ class Explanation:
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the tree as plain JSON values: ``value``, ``description`` and ``details``."""
+        """Return the tree as plain JSON values.
+
+        Returns
+        -------
+        dict
+            With the keys ``value``, ``description`` and ``details``.
+        """
         return {
             "value": self.value,
             "description": self.description,

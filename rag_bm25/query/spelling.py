@@ -81,7 +81,18 @@ class Fuzzy:
         check_fields(self)
 
     def edits(self, word: str) -> int:
-        """Return the maximum number of wrong letters in a word; 0 if it has other characters than letters."""
+        """Return the maximum number of wrong letters in a word.
+
+        Parameters
+        ----------
+        word : str
+            A term.
+
+        Returns
+        -------
+        int
+            0 for a term that has other characters than letters.
+        """
         if not LETTERS.fullmatch(word):
             return 0
         return min(len(word) // 3, 2) if self.max_edits == "auto" else self.max_edits

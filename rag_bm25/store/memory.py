@@ -78,7 +78,13 @@ class MemoryStore:
         self._own_log_writes = 0
 
     def reopen(self) -> MemoryStore:
-        """Open another store on the same rows, as another process would, also where this one is closed."""
+        """Open another store on the same rows, as another process would.
+
+        Returns
+        -------
+        MemoryStore
+            A store that is open, also where this one is closed.
+        """
         store = MemoryStore(self._collection)
         store.collections = self.collections
         return store

@@ -79,7 +79,13 @@ class StorageOptions:
         check_fields(self)
 
     def given(self) -> dict[str, Any]:
-        """Return the options that are not left to the server, by their names."""
+        """Return the options that are not left to the server.
+
+        Returns
+        -------
+        dict of str to int, bool or str
+            Name -> value.
+        """
         return {name: value for name, value in asdict(self).items() if value is not None}
 
 

@@ -31,7 +31,7 @@ from rag_bm25.weighting.formulas import SMALLEST_NORM, WEIGHTINGS, WeightingName
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["DocumentWeighting"]
+__all__: list[str] = []  # public is the formula
 
 K1: TypeAlias = Annotated[float, Between(0, FINITE.high)]
 Delta: TypeAlias = Annotated[float, Between(0, FINITE.high)]

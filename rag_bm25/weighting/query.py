@@ -94,7 +94,18 @@ class QueryWeighting:
         return f"QueryWeighting({given})"
 
     def over(self, base: QueryWeighting) -> QueryWeighting:
-        """Return this weighting, with the values of `base` where it has none."""
+        """Return this weighting, with the values of `base` where it has none.
+
+        Parameters
+        ----------
+        base : QueryWeighting
+            That of the index.
+
+        Returns
+        -------
+        QueryWeighting
+            All of its values are given if those of `base` are.
+        """
         return fill(self, base)
 
     @property
@@ -103,10 +114,29 @@ class QueryWeighting:
         return not ({self.k1, self.b} <= {None, UNSET} and self.length in ("chunk_size", UNSET))
 
     def of_documents(self, stored: DocumentWeighting, mean_length: float) -> DocumentWeighting:
-        """Return the weighting of the chunks that it asks for: `stored` with another k1, b or length, as far as given.
+        """Return the weighting of the chunks that it asks for.
 
-        A ParameterError says that the stored form has no such parameter, or other bounds of it. The mean length is 0
-        without chunks.
+        Parameters
+        ----------
+        stored : DocumentWeighting
+            The one that they are stored with.
+        mean_length : float
+            Mean length of the chunks, 0 if there are none.
+
+        Returns
+        -------
+        DocumentWeighting
+            `stored` with another k1, b and chunk size, as far as they are given.
+
+        Raises
+        ------
+        ParameterError
+            The stored form has no such parameter, or other bounds of it.
+
+        Examples
+        --------
+        >>> QueryWeighting(k1=0.9, length="mean").of_documents(DocumentWeighting(500), 320.0)
+        DocumentWeighting(chunk_size=320.0, k1=0.9, b=0.75, form='bm25', delta=None, fields={})
         """
         given = {"k1": self.k1, "b": self.b, "length": "mean" if self.length == "mean" else None}
         asked: dict[str, Any] = {name: value for name, value in given.items() if value not in (None, UNSET)}
@@ -118,12 +148,39 @@ class QueryWeighting:
         return replace(stored, **asked) if asked else stored
 
     def term_weights(self, qtf: ArrayLike) -> NDArray[np.float64]:
-        """Weight of repeated query terms: `qtf`, or :math:`qtf (k_3 + 1) / (qtf + k_3)`."""
+        """Weight of repeated query terms: `qtf`, or :math:`qtf (k_3 + 1) / (qtf + k_3)`.
+
+        Parameters
+        ----------
+        qtf : array_like of int
+            Term frequency in the query, > 0.
+
+        Returns
+        -------
+        ndarray of float64
+            1.0 for qtf = 1, increasing in `qtf` unless k3 is 0; at most k3 + 1, if there is a k3.
+
+        Examples
+        --------
+        >>> QueryWeighting(k3=1.0).term_weights([1, 2, 3])
+        array([1.        , 1.33333333, 1.5       ])
+        """
         qtf = np.asarray(qtf, np.float64)
         return qtf if self.k3 is None else qtf * (self.k3 + 1) / (qtf + self.k3)
 
     def weights(self, qtf: ArrayLike, df: ArrayLike, corpus: IdfInputs, channel: ArrayLike = 0) -> NDArray[np.float64]:
-        """Weight of each query term: the query's factor of the score."""
+        """Weight of each query term: the query's factor of the score.
+
+        Parameters
+        ----------
+        qtf, df, corpus, channel
+            As for :meth:`term_weights` and :func:`~rag_bm25.weighting.idf.idf`.
+
+        Returns
+        -------
+        ndarray of float64
+            All > 0.
+        """
         return self.term_weights(qtf) * idf(self.idf, df, corpus, self.epsilon, channel)
 
 

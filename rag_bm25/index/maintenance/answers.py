@@ -68,7 +68,13 @@ class AnswerCalibration:
     first_hits: FirstHits = field(repr=False)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the figures and the model as plain JSON values."""
+        """Return the figures and the model as plain JSON values.
+
+        Returns
+        -------
+        dict
+            All fields but the first hits.
+        """
         figures = {name: value for name, value in vars(self).items() if name != "first_hits"}
         return {**figures, "model": self.model.to_dict()}
 

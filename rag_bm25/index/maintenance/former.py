@@ -122,22 +122,61 @@ class FormerIndex:
         return config
 
     def stats(self) -> FormerStats:
-        """Count the chunks and their namespaces, row by row."""
+        """Count the chunks, row by row.
+
+        Returns
+        -------
+        FormerStats
+            Name, number of chunks, and namespaces.
+        """
         rows = drop_superseded(chain.from_iterable(self._store.scan_chunks()))
         sizes = Counter(row.namespace for row in rows)
         return FormerStats(self._store.name, sizes.total(), sorted(sizes))
 
     def chunks(self, *, namespace: str = "") -> Iterator[Chunk]:
-        """Stream the chunks of a namespace, in no particular order."""
+        """Stream the chunks of a namespace.
+
+        Parameters
+        ----------
+        namespace : str
+            Their namespace.
+
+        Returns
+        -------
+        iterator of Chunk
+            In no particular order.
+        """
         pages = self._store.scan_chunks(Scope(namespaces=(namespace,)), contents=True)
         return map(to_chunk, drop_superseded(chain.from_iterable(pages)))
 
     def get(self, ids: Sequence[str], *, namespace: str = "") -> list[Chunk]:
-        """Return the chunks that exist of some ids."""
+        """Return chunks by their ids.
+
+        Parameters
+        ----------
+        ids, namespace
+            As for :meth:`rag_bm25.BM25Index.get`.
+
+        Returns
+        -------
+        list of Chunk
+            Those that exist.
+        """
         return list(map(to_chunk, read_chunks(self._store, ids, namespace).values()))
 
     def get_embeddings(self, ids: Sequence[str], *, namespace: str = "") -> dict[str, NDArray[np.float32]]:
-        """Return the dense vectors of the chunks that exist of some ids."""
+        """Return the dense vectors of chunks.
+
+        Parameters
+        ----------
+        ids, namespace
+            As for :meth:`get`.
+
+        Returns
+        -------
+        dict of str to ndarray of float32, shape (dense_dim,)
+            Id -> vector, of the chunks that exist.
+        """
         return read_embeddings(self._store, ids, namespace)
 
 

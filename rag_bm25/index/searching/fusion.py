@@ -81,7 +81,20 @@ class RRF:
         return 2 / (self.k + 1)
 
     def fuse(self, sparse: ArmScores, dense: ArmScores, bound: float) -> dict[str, float]:  # noqa: ARG002 - as Weighted's
-        """Fuse the scores of two arms, by the ranks of the candidates."""
+        """Fuse the scores of two arms.
+
+        Parameters
+        ----------
+        sparse, dense : mapping of str to float
+            Candidate id -> score, best first.
+        bound : float
+            Not used: ranks have no scale.
+
+        Returns
+        -------
+        dict of str to float
+            Candidate id -> fused score, in no particular order.
+        """
         fused: dict[str, float] = {}
         for arm in (sparse, dense):
             for rank, candidate in enumerate(arm, 1):
@@ -134,7 +147,20 @@ class Weighted:
         return self.sparse + self.dense
 
     def fuse(self, sparse: ArmScores, dense: ArmScores, bound: float) -> dict[str, float]:
-        """Fuse the scores of two arms; the query's BM25 scores have an upper bound > 0 if `sparse` has candidates."""
+        """Fuse the scores of two arms.
+
+        Parameters
+        ----------
+        sparse, dense
+            As for :meth:`RRF.fuse`.
+        bound : float
+            Upper bound of the query's BM25 scores, > 0 if `sparse` has candidates.
+
+        Returns
+        -------
+        dict of str to float
+            As from :meth:`RRF.fuse`.
+        """
         fused: dict[str, float] = {}
         for weight, arm, upper_bound in ((self.sparse, sparse, bound), (self.dense, dense, 1.0)):
             scores = ScoreRange.of(self.normalization, arm, upper_bound)
