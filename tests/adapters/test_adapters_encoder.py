@@ -134,10 +134,6 @@ def test_forgetting_undoes_learning(kept: list[str], gone: list[str]) -> None:
     assert encoder.encode_queries([*kept, *gone]) == BM25Encoder(config).fit(kept).encode_queries([*kept, *gone])
 
 
-def test_fitting_forgets_what_was_there(encoder: BM25Encoder) -> None:
-    assert encoder.fit(["fig"]).num_chunks == 1
-
-
 @pytest.mark.parametrize("never", [["grape"], ["fig", "fig"], [""] * 5])
 def test_forgetting_what_was_never_learned_is_refused(encoder: BM25Encoder, never: list[str]) -> None:
     before = encoder.encode_queries(QUERIES)

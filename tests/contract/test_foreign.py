@@ -17,7 +17,6 @@ from support.programs import environment
 
 from rag_bm25 import (
     BM25Index,
-    ConfigMismatchError,
     FilterError,
     FormatError,
     IndexConfig,
@@ -247,14 +246,6 @@ class TestReading:
         assert others.adopt(vector_field="weights").num_chunks == others.encoder().num_chunks == 0
         assert others.encoder().encode_queries(["milvus"]) == [SparseVector.from_dict({})]
 
-    def test_a_closed_one(self, others: Others) -> None:
-        others.fill(sentences(3))
-        collection = others.opened()
-        collection.close()
-        collection.close()
-        with pytest.raises(StoreError, match="is closed"):
-            collection.count()
-
 
 class TestRefusals:
     def test_what_is_not_there(self, others: Others, tmp_path: Path) -> None:
@@ -310,12 +301,6 @@ class TestRefusals:
             with pytest.raises(FormatError, match="is not one of an index"):
                 BM25Index.open(others.uri, others.name, **options)
         assert others.encoder().encode_queries(["milvus"]) == weights
-
-    def test_vectors_of_other_parameters(self, others: Others) -> None:
-        others.fill(sentences(9))
-        with pytest.raises(ConfigMismatchError, match="row 0 was not made with"):
-            others.adopt(config=IndexConfig(chunk_size=31), vector_field="weights")
-        assert others.adopt(vector_field="weights").num_chunks == 9
 
 
 class TestIngesting:

@@ -218,14 +218,6 @@ def test_rsj_adds_terms_where_the_statistics_are_older_than_the_chunks(recwarn: 
 METHODS: list[Feedback] = [RM3(**EVERY_TERM), Rocchio(**EVERY_TERM), RSJ([], **EVERY_TERM)]
 
 
-@pytest.mark.parametrize("method", METHODS, ids=lambda method: type(method).__name__)
-def test_without_chunks_the_query_is_as_it_is(method: Feedback) -> None:
-    world = World(FRUIT)
-    terms = world.learn(method, "apple fig apple", {})
-    plain = world.encoder.terms("apple fig apple", world.statistics)
-    assert (terms.terms, terms.weights.tolist(), terms.sources) == (plain.terms, plain.weights.tolist(), plain.sources)
-
-
 @pytest.mark.parametrize("method", [RM3(), Rocchio(), RSJ([])], ids=lambda method: type(method).__name__)
 @pytest.mark.parametrize(
     ("limits", "added"),
@@ -432,11 +424,6 @@ def test_boosted_queries_learn(filled: BM25Index) -> None:
 def test_marks_of_nothing_leave_the_query_as_it_is(filled: BM25Index) -> None:
     assert filled.search("apple", feedback=Rocchio(relevant=[])) == filled.search("apple")
     assert filled.search("apple", feedback=Rocchio([], [])) == filled.search("apple")
-
-
-def test_all_of_rocchios_weight_on_the_query_leaves_the_scores(filled: BM25Index) -> None:
-    assert filled.search("apple date", feedback=Rocchio(beta=0)) == filled.search("apple date")
-    assert filled.search("apple date", feedback=RM3(original_query_weight=1)) == filled.search("apple date")
 
 
 def test_statistics_may_be_those_of_the_whole_index(filled: BM25Index) -> None:
