@@ -26,7 +26,6 @@ from rag_bm25 import (
     MissingExtraError,
     ParameterError,
     Progress,
-    WeightingName,
 )
 from rag_bm25.evaluation import (
     BeirDataset,
@@ -38,6 +37,7 @@ from rag_bm25.evaluation import (
     measure_queries,
 )
 from rag_bm25.evaluation.running import add_corpus, mean_length, search_queries, write_run
+from rag_bm25.weighting.formulas import WeightingName
 
 CORPUS = [
     {"_id": "d1", "title": "Apples", "text": "grow on trees"},
