@@ -45,6 +45,11 @@ def test_values_of_the_other_kind_are_missing() -> None:
     assert by_number.factor({}) == 0.7
 
 
+def test_offset_and_floor() -> None:
+    decay = Decay("n", 10, 0, "linear", offset=5, decay=0.5, floor=0.2)
+    assert [decay.factor({"n": n}) for n in (0, 5, 15, 25, 1000)] == pytest.approx([1, 1, 0.6, 0.2, 0.2])
+
+
 def test_values() -> None:
     boost = ValueBoost("kind", {"law": 2.0, 1: 4.0}, default=0.5)
     given = ["law", 1, True, 1.0, "other", None, ["memo", "law"], []]

@@ -228,6 +228,17 @@ def test_table_copies_a_count_a_logarithmic_number_of_times(monkeypatch: pytest.
 # Namespaces
 
 
+def test_namespaces_are_counted_apart_and_together() -> None:
+    statistics = CountsByNamespace()
+    statistics.add("a", one(1, 2, length=5))
+    statistics.add("b", one(2, 3, length=7))
+    statistics.add("a", one(2, length=1))
+    assert shown(statistics.of_one("a").contribution()) == (2, 6, {1: 1, 2: 2})
+    assert shown(statistics.of_one("b").contribution()) == (1, 7, {2: 1, 3: 1})
+    assert shown(statistics.whole.contribution()) == (3, 13, {1: 1, 2: 3, 3: 1})
+    assert statistics.namespaces == ["a", "b"]
+
+
 def test_single_namespace_is_the_whole_and_kept_once() -> None:
     statistics = CountsByNamespace()
     statistics.add("a", one(1))
