@@ -652,10 +652,7 @@ def fill(value: V, base: V) -> V:
 
 
 def check_given(cls: type, given: Mapping[str, Any], hint: str = "", others: Collection[str] = ()) -> dict[str, Any]:
-    """Check the options that a call got, and return them without those that are None: not given.
-
-    `others` are the names of other keywords of the call, for the message.
-    """
+    """Check the options that a call got beside `others`, and return them without those that are None: not given."""
     options = options_of(cls)
     check_names(given, {*options, *others}, hint)
     return {name: options[name].check(value) for name, value in given.items() if value is not None}

@@ -89,71 +89,37 @@ _TOO_DEEP = f"a filter must not be nested more than {MAX_DEPTH} levels deep"
 
 @dataclass(frozen=True)
 class Comparison:
-    """One condition on one metadata value.
+    """One condition on one metadata value."""
 
-    Parameters
-    ----------
-    path : tuple of str
-        Keys from the root of the metadata to the value.
-    op : str
-        ``==``, ``!=``, ``>``, ``>=``, ``<``, ``<=``, ``in``, ``not in``, ``exists``, ``like`` or ``contains``.
-    value : str, int, float, bool or tuple of these
-        Operand; a tuple for ``in`` and ``not in``, True for ``exists``.
-    """
-
-    path: tuple[str, ...]
+    path: tuple[str, ...]  # keys from the root of the metadata to the value
     op: Operator
-    value: Scalar | tuple[Scalar, ...]
+    value: Scalar | tuple[Scalar, ...]  # a tuple for ``in`` and ``not in``, True for ``exists``
 
 
 @dataclass(frozen=True)
 class And:
-    """Conjunction: all parts are true.
+    """Conjunction: all parts are true."""
 
-    Parameters
-    ----------
-    parts : tuple of Filter
-        At least one.
-    """
-
-    parts: tuple[Filter, ...]
+    parts: tuple[Filter, ...]  # at least one
 
 
 @dataclass(frozen=True)
 class Or:
-    """Disjunction: at least one part is true.
+    """Disjunction: at least one part is true."""
 
-    Parameters
-    ----------
-    parts : tuple of Filter
-        At least one.
-    """
-
-    parts: tuple[Filter, ...]
+    parts: tuple[Filter, ...]  # at least one
 
 
 @dataclass(frozen=True)
 class Not:
-    """Negation: the part is false.
-
-    Parameters
-    ----------
-    part : Filter
-        The negated filter.
-    """
+    """Negation: the part is false."""
 
     part: Filter
 
 
 @dataclass(frozen=True)
 class Expression:
-    """A Milvus expression, passed on unchanged.
-
-    Parameters
-    ----------
-    text : str
-        The expression; metadata is read as ``metadata["key"]``.
-    """
+    """A Milvus expression, passed on unchanged; metadata is read as ``metadata["key"]``."""
 
     text: str
 
@@ -201,20 +167,8 @@ def parse_filter(filter: Mapping[Any, Any] | str | Filter | None) -> Filter | No
 
 
 def conjoin(first: Filter | None, second: Filter | None) -> Filter | None:
-    """Join two filters into their conjunction.
+    """Join two filters into their conjunction; None if both are None.
 
-    Parameters
-    ----------
-    first, second : Filter or None
-        As returned by :func:`parse_filter`.
-
-    Returns
-    -------
-    Filter or None
-        Passes a chunk if both filters do; None if both are None.
-
-    Examples
-    --------
     >>> conjoin(None, parse_filter({"page": 3}))
     Comparison(path=('page',), op='==', value=3)
     """

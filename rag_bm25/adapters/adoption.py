@@ -219,15 +219,7 @@ class AdoptedEncoder(CountingEncoder):
         return self._counts.vocabulary or Vocabulary()
 
     def refresh(self) -> None:
-        """Read the counts of the last adoption, by this or another process.
-
-        Raises
-        ------
-        IndexNotFoundError
-            No counts are stored.
-        ConfigMismatchError
-            They were made with other parameters.
-        """
+        """Read the counts of the last adoption, by this or another process, with the same parameters."""
         _, self._counts = _read(self._address, self.config, self.text_field, self.filter)
 
     def stats(self) -> IndexStats:

@@ -44,32 +44,13 @@ class TextEncoder(Protocol):
     def encode_documents(self, texts: Sequence[str]) -> list[SparseVector]:
         """Encode chunks; nothing is counted.
 
-        Parameters
-        ----------
-        texts : sequence of str
-            The chunks.
-
-        Returns
-        -------
-        list of SparseVector
-            Weights > 0, at most 1 with the weighting ``bm25``; a chunk without terms is ``{0: 1.0}``, since Milvus
-            refuses empty vectors.
+        Weights are > 0, at most 1 with the weighting ``bm25``; a chunk without terms is ``{0: 1.0}``, since Milvus
+        refuses empty vectors.
         """
         ...
 
     def encode_queries(self, queries: Sequence[str]) -> list[SparseVector]:
-        """Encode queries, weighed by the counts.
-
-        Parameters
-        ----------
-        queries : sequence of str
-            The queries.
-
-        Returns
-        -------
-        list of SparseVector
-            Weights > 0; empty where no term is known.
-        """
+        """Encode queries, weighed by the counts; the vector is empty where no term is known."""
         ...
 
 
@@ -217,8 +198,8 @@ class BM25Encoder(CountingEncoder):
     >>> from rag_bm25 import IndexConfig
     >>> encoder = BM25Encoder(IndexConfig(chunk_size=20))
     >>> chunks = ["Milvus stores vectors.", "jieba cuts words."]
-    >>> encoder.learn(chunks)
-    >>> query, (first, second) = encoder.encode_queries(["stored vectors"])[0], encoder.encode_documents(chunks)
+    >>> first, second = encoder.learn(chunks)
+    >>> (query,) = encoder.encode_queries(["stored vectors"])
     >>> query.dot(first) > query.dot(second) == 0
     True
     """
@@ -254,26 +235,15 @@ class BM25Encoder(CountingEncoder):
             self._statistics, self._vocabulary = fitted._statistics, fitted._vocabulary
         return self
 
-    def learn(self, texts: Sequence[str], metadatas: Sequence[Mapping[str, Any] | None] | None = None) -> None:
-        """Count chunks; learning the same chunk twice counts it twice.
-
-        Parameters
-        ----------
-        texts, metadatas
-            The chunks' texts, and one mapping for each if the config has fields; None, or a mapping without a field,
-            is a chunk without it.
-        """
-        self.learn_and_encode(texts, metadatas)
-
-    def learn_and_encode(
+    def learn(
         self, texts: Sequence[str], metadatas: Sequence[Mapping[str, Any] | None] | None = None
     ) -> list[SparseVector]:
-        """Count chunks, and encode them.
+        """Count chunks, and encode them; learning the same chunk twice counts it twice.
 
         Parameters
         ----------
         texts, metadatas
-            As for :meth:`learn`.
+            As for :meth:`encode_documents`.
 
         Returns
         -------
@@ -367,4 +337,4 @@ def document_encoding(encoder: TextEncoder, *, learn: bool) -> Callable[[Sequenc
     if not isinstance(encoder, BM25Encoder):
         msg = f"learn=True needs a BM25Encoder, got {type(encoder).__name__}, which counts the chunks in Milvus"
         raise ParameterError(msg)
-    return encoder.learn_and_encode
+    return encoder.learn

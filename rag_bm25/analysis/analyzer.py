@@ -13,7 +13,7 @@ from rag_bm25.analysis.case import settle_capitals, settle_case
 from rag_bm25.analysis.characters import characters_of, locate_characters
 from rag_bm25.analysis.config import AnalyzerConfig
 from rag_bm25.analysis.normalization import Origins, join_lines, keeps_places, normalize, plain_form
-from rag_bm25.analysis.phrases import PhraseText, PhraseWords
+from rag_bm25.analysis.phrases import PhraseAnalyzer, PhraseText, PhraseWords
 from rag_bm25.analysis.runs import (
     find_runs,
     has_commas,
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 _DIGIT = re.compile(r"\d")
 
 
-class Analyzer:
+class Analyzer(PhraseAnalyzer):
     r"""The default analyzer, for Chinese and English in one text, with versions, numbers and identifiers.
 
     jieba's dictionary is loaded at the first Chinese text (0.1 s with rjieba, 0.5 s without). Threads can share an
@@ -224,40 +224,10 @@ class Analyzer:
         return [terms for terms in of_names if len(terms) > 1 and any(map(str.isdecimal, terms[0]))]
 
     def phrase_text(self, text: str) -> PhraseText:
-        """Return the words of a text with their positions, for phrases.
-
-        Parameters
-        ----------
-        text : str
-            Any text.
-
-        Returns
-        -------
-        PhraseText
-            Each ideograph, and each other word, stop words included.
-
-        Examples
-        --------
-        >>> Analyzer().phrase_text("the notice, 劳动")
-        PhraseText(words=('the', 'notic', '劳', '动'), positions=(0, 1, 3, 4))
-        """
         # Of all plain characters, only an ellipsis becomes another number of signs: three dots.
         return self._phrase_words.of(self._normal_form(text).replace("\u2026", "..."))
 
     def phrase_terms(self, phrase: str) -> list[str]:
-        """Return tokens that every text with a phrase has.
-
-        Parameters
-        ----------
-        phrase : str
-            Any text.
-
-        Returns
-        -------
-        list of str
-            Bigrams, which a text has if nothing is between the words, characters, and words that no stop word can be
-            mistaken for.
-        """
         # Without capitals: IT department has a bigram that it department lacks. With them: non-JavaScript is two words.
         tokens, sure = self(phrase.casefold()), set(self.phrase_text(phrase).words)
         marked = set(filterfalse(is_word, self(phrase)))

@@ -37,15 +37,10 @@ _PLACE = (1 << _PLACE_BITS) - 1
 
 
 def bigrams_of(text: str, stop_words: Collection[str] = (), *, distinct: bool = False) -> list[str]:
-    r"""Return each two neighbouring ideographs of a normalised text, after the mark of the channel.
+    """Return each two neighbouring ideographs of a normalised text, after the mark of the channel.
 
     A single ideograph has none: it is a word already. Nor have kana and hangul, whose words are bigrams. A sentence may
     have each of them once.
-
-    >>> bigrams_of("合同法，第 3 条")
-    ['\x00合同', '\x00同法']
-    >>> bigrams_of("合同法，合同。合同", distinct=True)
-    ['\x00合同', '\x00同法', '\x00合同']
     """
     if text.isascii():
         return []

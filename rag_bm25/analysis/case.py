@@ -25,11 +25,7 @@ _BEFORE = 40  # characters that are looked at
 
 
 def settle_case(text: str) -> str:
-    """Return a normalised text with names in capitals, and other stop words in small letters.
-
-    >>> settle_case("A lack of vitamin A in May may be what I mean")
-    'a lack of vitamin A in MAY may be what i mean'
-    """
+    """Return a normalised text with names in capitals, and other stop words in small letters."""
     for word in _AMBIGUOUS:
         text = word.sub(_settled, text)
     return text

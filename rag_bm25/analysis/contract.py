@@ -44,31 +44,15 @@ PROBES = (
 
 @dataclass(frozen=True)
 class AnalyzerContract:
-    """The settings of an analyzer, and digests of its tokens, in JSON values.
+    """The settings of an analyzer, and digests of its tokens, in JSON values."""
 
-    Parameters
-    ----------
-    settings : dict
-        ``{"analyzer": "rag_bm25", ...}`` with the settings of the built-in analyzer, or
-        ``{"analyzer": "callable", "name": ...}`` for any other.
-    probes : dict of str to str
-        Fixed texts, each with a digest of its tokens as a chunk and as a query. They do not depend on the segmenter
-        that is installed; they change with a release of a library that changes tokens.
-    """
-
-    settings: dict[str, Any]
-    probes: dict[str, str]
+    settings: dict[str, Any]  # of the built-in analyzer, or ``{"analyzer": "callable", "name": ...}`` for any other
+    probes: dict[str, str]  # fixed texts, each with a digest of its tokens; they do not depend on the segmenter
 
 
 @dataclass(frozen=True)
 class MissingAnalyzer:
-    """Stand-in for the callable that an index was made with, where it was not given: every call of it raises.
-
-    Parameters
-    ----------
-    contract : AnalyzerContract
-        That of the callable.
-    """
+    """Stand-in for the callable that an index was made with, where it was not given: every call of it raises."""
 
     contract: AnalyzerContract = field(hash=False)
 
@@ -84,61 +68,21 @@ class MissingAnalyzer:
 
 
 def require_analyzer(analyzer: object) -> None:
-    """Refuse work that needs an analyzer before any of it is done.
-
-    Parameters
-    ----------
-    analyzer : AnalyzerConfig or callable of str to list of str
-        That of an index.
-
-    Raises
-    ------
-    ConfigMismatchError
-        It is a :class:`MissingAnalyzer`.
-    """
+    """Refuse work that needs an analyzer before any of it is done."""
     if isinstance(analyzer, MissingAnalyzer):
         analyzer("")
 
 
 def contract_of(analyzer: TextAnalyzer) -> AnalyzerContract:
-    """Compute the contract of an analyzer, by running it on every probe.
-
-    Parameters
-    ----------
-    analyzer : callable of str to list of str
-        The built-in analyzer or another one.
-
-    Returns
-    -------
-    AnalyzerContract
-        To be stored with an index.
-
-    Raises
-    ------
-    ParameterError
-        The analyzer does not return a list of strings.
-    ConfigMismatchError
-        The analyzer is a :class:`MissingAnalyzer`.
-    """
+    """Compute the contract of an analyzer, by running it on every probe."""
     return AnalyzerContract(_settings_of(analyzer), {probe: _digest(analyzer, probe) for probe in PROBES})
 
 
 def differences(stored: AnalyzerContract, given: AnalyzerContract) -> list[str]:
-    """Compare the contract of an index with that of an analyzer.
+    """Return a sentence for each difference of two contracts, but for the names of callables.
 
-    Parameters
-    ----------
-    stored, given : AnalyzerContract
-        Contract of the index, and of the analyzer.
+    Probes that only one of them has, from another version, are not compared.
 
-    Returns
-    -------
-    list of str
-        A sentence for each difference; none if tokens and settings are equal. Probes that only one of them has, from
-        another version, are not compared, nor are the names of callables.
-
-    Examples
-    --------
     >>> differences(contract_of(Analyzer()), contract_of(Analyzer(AnalyzerConfig(simplify=False))))
     ['simplify: stored True, given False', "tokens of '經典資訊檢索模型之一' differ"]
     """
@@ -150,23 +94,7 @@ def differences(stored: AnalyzerContract, given: AnalyzerContract) -> list[str]:
 
 
 def stored_analyzer(contract: AnalyzerContract) -> AnalyzerConfig | MissingAnalyzer:
-    """Return the analyzer that an index was made with, as a config has it.
-
-    Parameters
-    ----------
-    contract : AnalyzerContract
-        That of the index.
-
-    Returns
-    -------
-    AnalyzerConfig or MissingAnalyzer
-        The settings of the built-in analyzer, or a stand-in for a callable, which only the caller has.
-
-    Raises
-    ------
-    FormatError
-        The settings are of a newer version.
-    """
+    """Return the analyzer that an index was made with, or a stand-in for a callable, which only the caller has."""
     settings = dict(contract.settings)
     kind = settings.pop("analyzer", None)
     if kind == CALLABLE:

@@ -109,9 +109,6 @@ class Origins:
 
     Normalising maps each character alone, with the accents and syllable parts after it: such a cluster is the origin of
     all that it becomes.
-
-    >>> Origins("½ Ｃ＋＋").of(4, 7)  # of 1⁄2 C++
-    (2, 5)
     """
 
     def __init__(self, text: str, *, simplify: bool = True) -> None:

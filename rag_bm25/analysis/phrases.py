@@ -105,11 +105,14 @@ class PhraseAnalyzer(Protocol):
         ...
 
     def phrase_text(self, text: str) -> PhraseText:
-        """Return the words of a text with their positions."""
+        """Return each ideograph and each other word of a text, stop words included, with their positions."""
         ...
 
     def phrase_terms(self, phrase: str) -> list[str]:
-        """Return tokens that every text with a phrase has, bigrams only without slop."""
+        """Return tokens that every text with a phrase has, bigrams only without slop.
+
+        Words that a stop word can be mistaken for are not among them.
+        """
         ...
 
 

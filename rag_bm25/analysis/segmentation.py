@@ -30,10 +30,7 @@ _loading = Lock()
 
 
 class Segmenter(Protocol):
-    """Cuts a run of one script.
-
-    It never changes after loading, so that threads can share it.
-    """
+    """Cuts a run of one script. It never changes after loading, so that threads can share it."""
 
     def exact(self, run: str) -> list[str]:
         """Return the words of the most probable segmentation."""

@@ -85,15 +85,7 @@ _WORD = re.compile(r"[\s,(]*([A-Za-z]+)(?:'[a-z]+)?(?=[\s,]|$)")
 
 
 def skip_stop_structures(text: str, cut: Cut) -> str:
-    """Return a normalised query without its stop structures; a sentence that says nothing else keeps them.
-
-    >>> from rag_bm25.analysis.segmentation import load_segmenter
-    >>> cut = load_segmenter("jieba", {}).exact
-    >>> skip_stop_structures("I'd like some information about HNSW. Please explain the layers.", cut)
-    ' HNSW. layers.'
-    >>> skip_stop_structures("能不能给我介绍一下向量数据库", cut)
-    '向量数据库'
-    """
+    """Return a normalised query without its stop structures; a sentence that says nothing else keeps them."""
     return "".join(_topic(sentence, cut) for sentence in _BETWEEN_SENTENCES.split(text))
 
 

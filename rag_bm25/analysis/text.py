@@ -12,18 +12,10 @@ if TYPE_CHECKING:
 
 
 class Token(NamedTuple):
-    """A token, and its place in a text.
+    """A token, and its place in a text."""
 
-    Parameters
-    ----------
-    text : str
-        The token, which may be spelt otherwise in the text.
-    start, end : int
-        Its place, in characters.
-    """
-
-    text: str
-    start: int
+    text: str  # may be spelt otherwise in the text
+    start: int  # in characters, as `end`
     end: int
 
 
@@ -46,36 +38,14 @@ class TextAnalyzer(Protocol):
 
 
 def query_tokens(analyzer: TextAnalyzer, text: str) -> list[str]:
-    """Return the tokens of a query.
-
-    Parameters
-    ----------
-    analyzer : callable of str to list of str
-        Its method ``query`` is called if it has one.
-    text : str
-        The query.
-
-    Returns
-    -------
-    list of str
-        Tokens in text order, with repeats.
-
-    Examples
-    --------
-    >>> query_tokens(str.split, "BM25 on Milvus")
-    ['BM25', 'on', 'Milvus']
-    """
+    """Return the tokens of a query, by the method ``query`` of the analyzer if it has one."""
     analyze: Callable[[str], list[str]] = getattr(analyzer, "query", analyzer)
     return analyze(text)
 
 
 @dataclass(frozen=True)
 class AnalysedText:
-    r"""The tokens of a text by channel, each in text order and with repeats.
-
-    >>> AnalysedText.of(["劳动", "\0劳动", "\0动合", "合同", "\0合同", "\0劳"])
-    AnalysedText(words=('劳动', '合同'), bigrams=(..., '\x00合同'), characters=('\x00劳',), question_terms=())
-    """
+    """The tokens of a text by channel, each in text order and with repeats."""
 
     words: tuple[str, ...]
     bigrams: tuple[str, ...] = ()

@@ -37,13 +37,7 @@ _CHINESE: _Run = ((), "", "", ())
 
 
 class WordBigrams(RunMemo[_Run]):
-    r"""Finds the words of normalised texts that are not Chinese, and their bigrams.
-
-    >>> from rag_bm25.analysis.words import Stemming, TermMemo, WordRules
-    >>> pairs = WordBigrams(TermMemo(WordRules(), Stemming(stem=True)))
-    >>> pairs.of("the effects of information-retrieval systems, tested")
-    ['\x00inform retriev', '\x00retriev system']
-    """
+    """Finds the words of normalised texts that are not Chinese, and their bigrams."""
 
     def __init__(self, terms: TermMemo) -> None:
         super().__init__()

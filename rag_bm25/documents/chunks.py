@@ -24,13 +24,7 @@ class Plain:
     """A dataclass that becomes JSON values, the same ones on all surfaces."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields as plain JSON values, without those that were not asked for.
-
-        Returns
-        -------
-        dict
-            By the names of the fields; those that are None are missing.
-        """
+        """Return all fields as plain JSON values by their names, without those that were not asked for."""
         return {name: _to_plain(value) for name, value in vars(self).items() if value is not None}
 
 

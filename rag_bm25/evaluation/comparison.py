@@ -82,18 +82,6 @@ def randomisation_p_value(differences: ArrayLike, *, permutations: int = PERMUTA
     differences other than 0, all combinations of signs are enumerated; for more, they are drawn at random, and the
     observed one is counted among them, so that the p-value is never 0.
 
-    Parameters
-    ----------
-    differences : array_like of float, shape (n_queries,)
-        Second minus first, for each query.
-    permutations, seed : int
-        Number of random combinations of signs, and their seed: the same input gives the same p-value.
-
-    Returns
-    -------
-    float
-        In (0, 1]; 1.0 if nothing differs.
-
     References
     ----------
     .. [1] R. A. Fisher, "The Design of Experiments", 1935.

@@ -32,57 +32,27 @@ SHARES = {*OF_LIBRARY, *map(str.lower, OF_LIBRARY.values()), "ap", "map", "p", "
 
 @dataclass(frozen=True)
 class Measures:
-    """Means over the judged queries, of which one without hits counts 0.
+    """Means over the judged queries, of which one without hits counts 0."""
 
-    Parameters
-    ----------
-    ndcg_10, recall_100 : float
-        nDCG@10 with linear gain, and the share of the relevant documents among the first 100.
-    mrr_10 : float
-        Mean of 1 / rank of the first relevant document, 0 where it is not among the first 10.
-    others : dict of str to float
-        Further measures, by their names in ir-measures.
-    """
-
-    ndcg_10: float
-    recall_100: float
-    mrr_10: float
-    others: dict[str, float] = field(default_factory=dict)
+    ndcg_10: float  # with linear gain
+    recall_100: float  # share of the relevant documents among the first 100
+    mrr_10: float  # mean of 1 / rank of the first relevant document, 0 where it is not among the first 10
+    others: dict[str, float] = field(default_factory=dict)  # further measures, by their names in ir-measures
 
     def to_dict(self) -> dict[str, float]:
-        """Return the measures by their usual names.
-
-        Returns
-        -------
-        dict
-            With the keys ``ndcg@10``, ``recall@100`` and ``mrr@10``, and those of further measures.
-        """
+        """Return the measures by their usual names."""
         return {"ndcg@10": self.ndcg_10, "recall@100": self.recall_100, "mrr@10": self.mrr_10, **self.others}
 
 
 @dataclass(frozen=True, eq=False)
 class QueryMeasures:
-    """Values of each query, for tests of significance.
+    """Values of each query, for tests of significance."""
 
-    Parameters
-    ----------
-    queries : list of str
-        Ids of the judged queries, in the order of the judgements.
-    values : dict of str to ndarray of float64, shape (n_queries,)
-        For each measure of :data:`MEASURES`, and each further one, a value for each query.
-    """
-
-    queries: list[str]
-    values: dict[str, NDArray[np.float64]]
+    queries: list[str]  # ids of the judged ones, in the order of the judgements
+    values: dict[str, NDArray[np.float64]]  # of each measure, one for each query
 
     def mean(self) -> Measures:
-        """Return the means over the queries.
-
-        Returns
-        -------
-        Measures
-            Every query has the same weight.
-        """
+        """Return the means over the queries."""
         means = {name: float(values.mean()) for name, values in self.values.items()}
         ndcg_10, recall_100, mrr_10 = map(means.pop, MEASURES)
         return Measures(ndcg_10, recall_100, mrr_10, means)

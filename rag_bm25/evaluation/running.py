@@ -104,22 +104,7 @@ class EvaluationResult:
 
 
 def mean_length(texts: Iterable[str], unit: LengthUnit, analyzer: TextAnalyzer) -> float:
-    """Return the mean length of chunks, as an index measures it.
-
-    Parameters
-    ----------
-    texts : iterable of str
-        The chunks.
-    unit : {"estimated_characters", "characters", "terms"}
-        Unit of the lengths.
-    analyzer : callable of str to list of str
-        Text -> tokens, for the units that depend on them; bigrams do not count.
-
-    Returns
-    -------
-    float
-        At least 1.0.
-    """
+    """Return the mean length of chunks, at least 1, as an index measures it."""
     lengths = [chunk_length(text, [] if unit == "characters" else analyzer(text), unit) for text in texts]
     return max(1.0, sum(lengths) / max(1, len(lengths)))
 
@@ -131,26 +116,7 @@ def add_corpus(
     fields: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
     embeddings: Callable[[list[str]], Any] | None = None,
 ) -> float:
-    """Add every document as one chunk.
-
-    Parameters
-    ----------
-    index : BM25Index
-        The index to add to.
-    corpus : mapping of str to str
-        Document id -> text.
-    progress : callable of Progress to None, optional
-        Called after each batch with ``"chunks"``, those that are added.
-    fields : mapping of str to mapping of str to str
-        Name of each field -> document id -> its text, which becomes metadata.
-    embeddings
-        As for :meth:`BM25Index.add`.
-
-    Returns
-    -------
-    float
-        Duration in seconds.
-    """
+    """Add every document as one chunk, with its text in each field as metadata; return the duration in seconds."""
     start, ids = time.perf_counter(), list(corpus)
     for done in range(0, len(ids), BATCH_CHUNKS):
         batch = ids[done : done + BATCH_CHUNKS]
@@ -169,28 +135,7 @@ def search_queries(
     search: Search = BM25Index.search_batch,
     **options: Unpack[SearchOptions],
 ) -> Run:
-    """Return the top chunks of each query.
-
-    Parameters
-    ----------
-    index : BM25Index
-        The index to search.
-    queries : mapping of str to str
-        Query id -> text.
-    progress : callable of Progress to None, optional
-        Called after each batch with ``"queries"``, those that are answered.
-    k : int
-        Number of hits of each query.
-    search : Search
-        How to search, by words by default.
-    **options
-        As for :meth:`BM25Index.search`.
-
-    Returns
-    -------
-    dict of str to dict of str to float
-        Query id -> ids of the hits with their scores, best first.
-    """
+    """Return the top chunks of each query: query id -> ids of the hits with their scores, best first."""
     run: Run = {}
     ids = list(queries)
     for start in range(0, len(ids), BATCH_QUERIES):
@@ -241,18 +186,7 @@ def evaluate(
 
 
 def in_memory(config: IndexConfig) -> BM25Index:
-    """Open an empty index in memory.
-
-    Parameters
-    ----------
-    config : IndexConfig
-        Its config.
-
-    Returns
-    -------
-    BM25Index
-        An index that ends with the process.
-    """
+    """Open an empty index in memory."""
     return BM25Index.open(":memory:", "evaluation", config=config)
 
 
@@ -388,21 +322,8 @@ def write_run(path: Path, run: Run, tag: str) -> None:
     """Write rankings as a TREC run file: query, ``Q0``, document, rank, score and tag in each line.
 
     Tools order a run by its scores alone and break ties in ways of their own. To preserve the ranking, a score that is
-    not below the one before it is written as the next smaller float32.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    run : dict of str to dict of str to float
-        Query id -> document id -> score, best first.
-    tag : str
-        Name of the run.
-
-    Raises
-    ------
-    InputError
-        An id or the tag is empty, or has white space or lone surrogates in it; nothing was written.
+    not below the one before it is written as the next smaller float32. An id that a line cannot hold is refused before
+    anything is written.
     """
     for name in (tag, *run, *(document for hits in run.values() for document in hits)):
         _check_name(name)

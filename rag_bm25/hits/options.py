@@ -157,10 +157,7 @@ def _check(options: Mapping[str, Any]) -> SearchOptions:
 def read_given(
     cls: type, given: Mapping[str, Any], others: Collection[str] = (), without: Collection[str] = ()
 ) -> dict[str, Any]:
-    """Read and check options of a framework, whose configs may have their values as JSON has them.
-
-    `others` are its own keywords, which stay as they are, and `without` are options that it does not have.
-    """
+    """Read and check options of a framework as JSON may have them, beside keywords of its own (`others`)."""
     own = {name: option for name, option in options_of(cls).items() if name not in without}
     check_names(given, {*own, *others}, hint_at_k(given))
     return {

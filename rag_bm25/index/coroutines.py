@@ -23,11 +23,7 @@ PAGE = 1000  # items that an iterator gives before the event loop goes on
 
 
 class WriteThread:
-    """The thread in which the coroutines of one index write, one after the other.
-
-    Writers of an index take turns anyway. In the threads of the event loop they would wait in all of them, and leave
-    none for searches.
-    """
+    """The thread in which the coroutines of one index write: in others they would wait, and leave none for searches."""
 
     def __init__(self, name: str) -> None:
         self._name = name

@@ -115,22 +115,8 @@ def find_frequent_names(
 def frequent_names(dfs: Iterable[tuple[str, int]], chunks: int, written: Callable[[str], str] = term_text) -> list[str]:
     r"""Return the terms of more than half of the chunks that are as long as a name, two words or three ideographs.
 
-    Parameters
-    ----------
-    dfs : iterable of (str, int)
-        Terms, each with its document frequency.
-    chunks : int
-        N; fewer than 100 predict little.
-    written : callable of str to str
-        Returns how texts write a term, which is a stem.
+    The most frequent come first, as `written` says that texts write them; fewer than 100 chunks predict little.
 
-    Returns
-    -------
-    list of str
-        The most frequent first.
-
-    Examples
-    --------
     >>> frequent_names([("招生", 900), ("\0acme robotics", 600), ("中国人民大学", 700)], 1_000)
     ['中国人民大学', 'acme robotics']
     """

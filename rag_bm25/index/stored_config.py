@@ -50,10 +50,7 @@ def config_to_dict(config: IndexConfig, contract: AnalyzerContract) -> dict[str,
 def config_from_dict(
     stored: dict[str, Any], given: IndexConfig | None, analyzer: TextAnalyzer | None = None
 ) -> IndexConfig:
-    """Return the given config, checked against the stored one, or by default the stored one, with its analyzer.
-
-    A callable that is not given is a `MissingAnalyzer`: the first call of it raises.
-    """
+    """Return the given config, checked against the stored one, or by default the stored one, with its analyzer."""
     _check_stored(stored)
     if given is None:
         given = _rebuild(stored, analyzer)

@@ -93,10 +93,7 @@ class ExpandedQuery:
     def added_terms(
         self, weighting: QueryWeighting, weight_of: Callable[[Iterable[str]], float]
     ) -> Iterable[QueryTerm]:
-        """Return the added terms that the query does not have, each for the reason that gives the largest weight.
-
-        `weight_of` returns the weight of some terms together.
-        """
+        """Return the added terms that the query does not have, each for the reason that gives the largest weight."""
         heaviest: dict[str, tuple[float, QueryTerm]] = {}
         for addition, qtf in self.additions.items():
             check_budget()

@@ -91,10 +91,7 @@ class QueryEncoder:
         relevant: Sequence[SparseVector] | None = None,
         group_words: GroupWords = tuple,
     ) -> QueryTerms:
-        """Weigh distinct terms: boost times repetition times IDF.
-
-        With the vectors of `relevant` chunks, the IDF counts these apart.
-        """
+        """Weigh distinct terms: boost times repetition times IDF, which counts `relevant` chunks apart."""
         boosted = self._boost_kinds(wanted)
         terms = [term for term, _, _ in boosted]
         sources = [source for _, _, source in boosted]

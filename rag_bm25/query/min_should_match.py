@@ -34,11 +34,6 @@ def required_words(value: int | str, num_words: int) -> int:
     ``3`` is 3 of them, ``-1`` all but one, ``"75%"`` that share, rounded down, ``"-25%"`` all but that share, rounded
     down. ``"3<90%"``: of at most 3 words all, of more 90%; of several such conditions the last that applies counts.
     The notation is that of Elasticsearch (reference, "minimum_should_match parameter").
-
-    Examples
-    --------
-    >>> [required_words(value, 5) for value in (3, -1, "75%", "-25%", "3<-25% 9<-3", 99)]
-    [3, 4, 3, 4, 4, 5]
     """
     wanted = num_words
     written = as_str(value) if isinstance(value, str) else int.__repr__(value)

@@ -22,11 +22,7 @@ class SpeltNumber(NamedTuple):
 
 
 def spell_numbers(text: str) -> Iterator[SpeltNumber]:
-    """Yield the numbers of articles, chapters and other parts of a law.
-
-    >>> list(spell_numbers("合同法第 12 条"))
-    [SpeltNumber(written='第 12 条', spelling='第十二条', digits='12')]
-    """
+    """Yield the numbers of articles, chapters and other parts of a law."""
     for match in _NUMBERED.finditer(text):
         written, digits, characters, unit = match.group(0, 1, 2, 3)
         number = int(digits) if digits else read_han_number(characters)

@@ -14,10 +14,7 @@ if TYPE_CHECKING:
 
 
 def stop_words_in(analyzer: TextAnalyzer, query: Query, terms: QueryTerms | None = None) -> list[str]:
-    """Return the words that are dropped from a query; each of its parts is a text by itself.
-
-    They include the question words that are not among its weighted terms.
-    """
+    """Return the words that are dropped from the parts of a query, question words without a weight among them."""
     if not isinstance(analyzer, Analyzer):
         return []
     counted = None if terms is None else terms.question_terms

@@ -37,10 +37,7 @@ _Words: TypeAlias = "tuple[tuple[str, float], ...]"
 
 @dataclass(frozen=True)
 class SynonymRule:
-    """Words or phrases, and the words or phrases to search for if a query has one of them.
-
-    A source that is not among its targets is not searched for any more.
-    """
+    """Words or phrases, and those to search for if a query has one of them: in its place, unless it is among them."""
 
     sources: tuple[str, ...]
     targets: _Words  # with their weights, in 0.001..1

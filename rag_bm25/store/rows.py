@@ -59,19 +59,6 @@ class DenseField:
     """The dense vectors of a hybrid index.
 
     ``L2`` is not offered: in every search here, greater is better. On normalised vectors L2 ranks as ``COSINE`` does.
-
-    Parameters
-    ----------
-    dim : int
-        Number of dimensions, in 2..32768.
-    metric : {"COSINE", "IP"}
-        Cosine similarity, or inner product.
-
-    Examples
-    --------
-    >>> DenseField(384, "L2")
-    Traceback (most recent call last):
-    rag_bm25.errors.ParameterError: metric must be one of COSINE, IP, got 'L2'
     """
 
     dim: Dim
@@ -94,39 +81,19 @@ def check_metric(
 
 @dataclass(frozen=True)
 class ChunkRow:
-    """One stored chunk.
+    """One stored chunk; a read leaves contents and vectors empty unless it asks for them."""
 
-    Parameters
-    ----------
-    pk : str
-        Primary key: lower-case hex digits and a slot letter, never the user's string.
-    id, namespace, length
-        As for :class:`rag_bm25.Chunk`.
-    batch : str
-        Id of the write that inserted the row; later writes have greater ids.
-    text, metadata
-        As for :class:`rag_bm25.Chunk`; empty if a read did not ask for contents.
-    vector : SparseVector
-        Document weights, never empty when stored; :data:`~rag_bm25.vectors.sparse.EMPTY` if a read did not ask for
-        them.
-    dense : ndarray of float32, shape (dim,), optional
-        Dense vector, finite; None if a read did not ask for it, or the index has no dense field. Not compared by
-        ``==``.
-    part : int, optional
-        Place of its index in a group of indexes; None without one.
-    """
-
-    pk: str
+    pk: str  # lower-case hex digits and a slot letter, never the user's string
     id: str
     namespace: str
     length: int
-    batch: str
+    batch: str  # id of the write that inserted it; later writes have greater ids
     text: str = ""
     metadata: dict[str, Any] = field(default_factory=dict)
-    vector: SparseVector = field(default_factory=_empty)
+    vector: SparseVector = field(default_factory=_empty)  # document weights, never empty when stored
     # Compared, an array would make `==` of two rows raise: it has no single truth value.
     dense: NDArray[np.float32] | None = field(default=None, compare=False)
-    part: int | None = None
+    part: int | None = None  # place of its index in a group of indexes
 
     @property
     def key(self) -> ChunkKey:
@@ -136,18 +103,10 @@ class ChunkRow:
 
 @dataclass(frozen=True)
 class Match:
-    """A row that a search returns.
+    """A row that a search returns."""
 
-    Parameters
-    ----------
-    row : ChunkRow
-        The row, with its contents, and with its sparse vector if the search asks for it.
-    score : float
-        The inner product of sparse vectors, > 0, or the similarity of dense ones, of any sign; greater is better.
-    """
-
-    row: ChunkRow
-    score: float
+    row: ChunkRow  # with its sparse vector if the search asks for it
+    score: float  # inner product of sparse vectors, > 0, or similarity of dense ones, of any sign; greater is better
 
 
 def rank_of(match: Match) -> tuple[float, str, str]:
@@ -157,49 +116,23 @@ def rank_of(match: Match) -> tuple[float, str, str]:
 
 @dataclass(frozen=True)
 class LogRow:
-    """One row of the statistics log. Rows are only ever inserted and deleted, never changed.
+    """One row of the statistics log. Rows are only ever inserted and deleted, never changed."""
 
-    Parameters
-    ----------
-    key : str
-        Primary key; printable ASCII without quotes or backslashes, at most 128 characters.
-    kind : str
-        At most 16 letters and digits, such as ``config``, ``delta`` or ``terms``.
-    meta : dict
-        A small JSON object.
-    packed : str
-        At most 65,535 ASCII characters of packed data; empty if a read did not ask for it.
-    """
-
-    key: str
-    kind: str
-    meta: dict[str, Any] = field(default_factory=dict)
-    packed: str = ""
+    key: str  # printable ASCII without quotes or backslashes, at most 128 characters
+    kind: str  # at most 16 letters and digits, such as ``config``, ``delta`` or ``terms``
+    meta: dict[str, Any] = field(default_factory=dict)  # a small JSON object
+    packed: str = ""  # at most 65,535 ASCII characters; empty if a read did not ask for it
 
 
 @dataclass(frozen=True)
 class Scope:
-    """The chunks that a search or a scan considers.
-
-    Parameters
-    ----------
-    where : Filter, optional
-        Condition on the metadata.
-    namespaces : tuple of str, optional
-        Only these namespaces; all of them by default.
-    longer_than : int, optional
-        Only chunks with a greater length; all of them by default.
-    having : str
-        Only chunks whose text has these letters and digits, one after the other.
-    after : str
-        Only rows with a greater pk.
-    """
+    """The chunks that a search or a scan considers; all of them by default."""
 
     where: Filter | None = None
     namespaces: tuple[str, ...] | None = None
-    longer_than: int | None = None
-    having: str = ""
-    after: str = ""
+    longer_than: int | None = None  # only chunks with a greater length
+    having: str = ""  # only chunks whose text has these letters and digits, one after the other
+    after: str = ""  # only rows with a greater pk
 
 
 ALL_CHUNKS = Scope()
@@ -207,27 +140,11 @@ ALL_CHUNKS = Scope()
 
 @dataclass(frozen=True)
 class SearchArm:
-    """Options that sparse and dense searches share.
+    """Options that sparse and dense searches share."""
 
-    Parameters
-    ----------
-    limit : int
-        Maximum number of rows for each query, in 1..16384.
-    scope : Scope
-        The chunks to consider; all of them by default.
-    params : mapping of str to str, bool, int or float, optional
-        Search parameters of the engine; some make it leave out rows.
-    metric : {"IP", "COSINE"}
-        The metric of the index for dense queries; always ``IP`` for sparse ones.
-    vectors : bool
-        Whether the rows have their sparse vectors.
-    pks : tuple of str, optional
-        Only these rows, whose contents are not read: their scores are wanted.
-    """
-
-    limit: int
+    limit: int  # maximum number of rows for each query, in 1..16384
     scope: Scope = ALL_CHUNKS
-    params: SearchParams | None = None
-    metric: DenseMetric = "IP"
-    vectors: bool = False
-    pks: tuple[str, ...] | None = None
+    params: SearchParams | None = None  # of the engine; some make it leave out rows
+    metric: DenseMetric = "IP"  # of the index for dense queries; always ``IP`` for sparse ones
+    vectors: bool = False  # whether the rows have their sparse vectors
+    pks: tuple[str, ...] | None = None  # only these rows, whose contents are not read: their scores are wanted

@@ -116,27 +116,7 @@ def calibrate(
 
 
 def drift_warning(ratio: float, chunks: int, k1: float, b: float) -> str | None:
-    """Warn of a chunk size that has become harmful.
-
-    Parameters
-    ----------
-    ratio : float
-        s, the chunk size divided by the measured mean length.
-    chunks : int
-        Number of chunks that the mean length was measured on.
-    k1, b : float
-        Parameters of the index; if one of them is 0, lengths do not count.
-
-    Returns
-    -------
-    str or None
-        The problem; None if s is within :data:`HEALTHY_RATIOS`, or there are fewer than 100 chunks.
-
-    Examples
-    --------
-    >>> print(drift_warning(0.4, 1_000, k1=1.5, b=0.75))
-    the chunk size is 0.4 times the mean length: long chunks rank too low
-    """
+    """Warn of a chunk size that has become harmful, where enough chunks are known, and lengths count."""
     minimum, maximum = HEALTHY_RATIOS
     if minimum <= ratio <= maximum or chunks < MIN_CHUNKS or not k1 * b:
         return None
@@ -145,22 +125,8 @@ def drift_warning(ratio: float, chunks: int, k1: float, b: float) -> str | None:
 
 
 def idf_warning(idf: str, names: Sequence[str]) -> str | None:
-    """Warn of the IDF ``epsilon`` where queries may have a name that most chunks have.
+    """Warn of the IDF ``epsilon`` where queries may have a name that most chunks have: others weigh it less.
 
-    Parameters
-    ----------
-    idf : str
-        That of the index.
-    names : sequence of str
-        As :meth:`rag_bm25.BM25Index.frequent_names` returns them.
-
-    Returns
-    -------
-    str or None
-        The problem; None without names, or with another IDF, which weighs them less than rarer words.
-
-    Examples
-    --------
     >>> print(idf_warning("epsilon", ["中国人民大学"]))
     more than half of the chunks have 中国人民大学: if most queries do, too, idf=lucene weighs their rarer words more
     """

@@ -31,7 +31,7 @@ from rag_bm25.weighting.formulas import SMALLEST_NORM, WEIGHTINGS, WeightingName
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["DocumentWeighting"]
+__all__: list[str] = []  # public is the formula
 
 K1: TypeAlias = Annotated[float, Between(0, FINITE.high)]
 Delta: TypeAlias = Annotated[float, Between(0, FINITE.high)]
@@ -95,19 +95,9 @@ class DocumentWeighting:
         return WEIGHTINGS[self.form].bounds(self.k1, self.delta or 0.0)
 
     def norm(self, length: ArrayLike, field: str | None = None) -> NDArray[np.float64]:
-        r"""Length norm :math:`1 - b + b \cdot len(d) / chunk\_size`.
+        r"""Return the length norm :math:`1 - b + b \cdot len(d) / chunk\_size`, of the text or a field.
 
-        Parameters
-        ----------
-        length : array_like of float
-            Lengths of chunks, or of one of their fields, in the unit of `chunk_size`.
-        field : str or None
-            Name of the field; None for the text.
-
-        Returns
-        -------
-        ndarray of float64
-            Same shape as `length`; 1 for a length of `chunk_size`. A form with a fixed b ignores `b`.
+        A form with a fixed b ignores `b`.
         """
         of = self if field is None else self.fields[field]
         fixed = WEIGHTINGS[self.form].b
@@ -117,23 +107,10 @@ class DocumentWeighting:
     def weights(
         self, tf: ArrayLike, length: ArrayLike, k1: ArrayLike | None = None, of_fields: ArrayLike = 0.0
     ) -> NDArray[np.float64]:
-        """Weight of each term of chunks.
+        """Weigh each term by its tf in the text, and the sum `of_fields` of its :meth:`frequencies` in fields.
 
-        Parameters
-        ----------
-        tf : array_like of float
-            Term frequency in the text, > 0 unless a field has the term.
-        length : array_like of float
-            Length of the text of each term, broadcast against `tf`.
-        k1 : array_like of float, optional
-            The k1 of each term, for forms with a k1 per term.
-        of_fields : array_like of float
-            Sum of the :meth:`frequencies` in the fields; 0 gives the bits of a chunk without fields.
-
-        Returns
-        -------
-        ndarray of float64
-            Within `bounds` and > 0, increasing in `tf`, decreasing in `length`.
+        Lengths are those of the texts; `k1` is that of each term, for forms with a k1 per term. The weights increase in
+        `tf` and decrease in `length`; with 0 of fields, they have the bits of a chunk without fields.
         """
         norm, added = self.norm(length), np.asarray(of_fields, np.float64)
         norm = np.where(added > 0, np.maximum(norm, SMALLEST_NORM), norm)
@@ -142,19 +119,9 @@ class DocumentWeighting:
     def term_frequencies(
         self, weights: ArrayLike, length: ArrayLike, of_fields: ArrayLike = 0.0
     ) -> NDArray[np.float64]:
-        """Invert :meth:`weights`: the whole tf in the text that has a stored weight.
+        """Invert :meth:`weights`: return the whole tf in the text that has a stored weight.
 
-        Parameters
-        ----------
-        weights : array_like of float32
-            Stored weights.
-        length, of_fields
-            As for :meth:`weights`.
-
-        Returns
-        -------
-        ndarray of float64
-            -1 where no tf has exactly this weight, or several have it, as with k1 = 0.
+        It is -1 where no tf has exactly this weight, or several have it, as with k1 = 0.
         """
         stored = np.asarray(weights, np.float32)
 
@@ -169,36 +136,12 @@ class DocumentWeighting:
         return np.where(is_only, tf, -1.0)
 
     def frequencies(self, tf: ArrayLike, length: ArrayLike, field: str | None = None) -> NDArray[np.float64]:
-        r"""Weighted and normalised frequencies within one field: :math:`w \cdot tf / norm`.
-
-        Parameters
-        ----------
-        tf, length, field
-            As for :meth:`weights` and :meth:`norm`, of the field; the weight w of the text is 1.
-
-        Returns
-        -------
-        ndarray of float64
-            Summands of the fields of a chunk; :meth:`combined_weights` takes the sum.
-        """
+        r"""Return weighted, normalised frequencies in a field: :math:`w \cdot tf / norm`, with w = 1 for the text."""
         weight = 1.0 if field is None else self.fields[field].weight
         return weight * np.asarray(tf, np.float64) / np.maximum(self.norm(length, field), SMALLEST_NORM)
 
     def combined_weights(self, frequency: ArrayLike, k1: ArrayLike | None = None) -> NDArray[np.float64]:
-        """Weight of each term by its frequency in text and fields: their sum is saturated once.
-
-        Parameters
-        ----------
-        frequency : array_like of float
-            Sums of :meth:`frequencies`.
-        k1 : array_like of float, optional
-            As for :meth:`weights`.
-
-        Returns
-        -------
-        ndarray of float64
-            Within `bounds` and > 0, increasing in `frequency`. Equal to :meth:`weights`, but for rounding.
-        """
+        """Weigh each term by its frequency in text and fields: their sum is saturated once."""
         return self._values(frequency, 1.0, k1)
 
     def _values(self, tf: ArrayLike, norm: NDArray[np.float64] | float, k1: ArrayLike | None) -> NDArray[np.float64]:

@@ -30,7 +30,7 @@ from rag_bm25.definitions import FINITE, Between, Number
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["WEIGHTING_NAMES", "tf_function"]
+__all__ = ["WEIGHTING_NAMES"]
 
 WeightingName = Literal[
     "bm25",
@@ -63,37 +63,17 @@ MAX_TERM_K1 = 10.0
 
 @dataclass(frozen=True)
 class TfFunction:
-    """A document weighting as a function of the term frequency.
+    """A document weighting as a function of the term frequency."""
 
-    Parameters
-    ----------
-    formula : str
-        The formula, as ``explain`` shows it; it names exactly the parameters that it uses.
-    values : callable
-        (tf, norm, k1, delta) -> weights, all > 0 and finite, increasing in `tf`, decreasing in `norm`.
-    bounds : callable
-        (k1, delta) -> lower and upper bound of the weights.
-    delta : float or None
-        Default of delta; None if the formula has no delta.
-    least_delta, least_k1 : float
-        Minimum of delta and of k1.
-    b : float or None
-        Fixed length normalisation; None if it is a parameter.
-    combines_fields : bool
-        Whether the weight depends only on tf / norm, so that fields can be summed before saturation.
-    k1_per_term : bool
-        Whether terms have a k1 of their own, from :mod:`rag_bm25.documents.term_k1`; k1 is the default of the others.
-    """
-
-    formula: str
-    values: Callable[[Numbers, Numbers | float, Numbers | float, float], Numbers]
-    bounds: Callable[[float, float], tuple[float, float]]
-    delta: float | None = None
+    formula: str  # as ``explain`` shows it; it names exactly the parameters that it uses
+    values: Callable[[Numbers, Numbers | float, Numbers | float, float], Numbers]  # all > 0 and finite, rising in tf
+    bounds: Callable[[float, float], tuple[float, float]]  # (k1, delta) -> lower and upper bound of the weights
+    delta: float | None = None  # default; None if the formula has none
     least_delta: float = 0.0
     least_k1: float = 0.0
-    b: float | None = None
-    combines_fields: bool = True
-    k1_per_term: bool = False
+    b: float | None = None  # fixed length normalisation; None if it is a parameter
+    combines_fields: bool = True  # whether it depends only on tf / norm: fields are summed before saturation
+    k1_per_term: bool = False  # from :mod:`rag_bm25.documents.term_k1`; k1 is the default of the others
 
     @property
     def parameters(self) -> frozenset[str]:
@@ -103,35 +83,7 @@ class TfFunction:
 
 
 def tf_function(name: str, k1: float, delta: float | None) -> tuple[TfFunction, float | None]:
-    """Look up a form by its name, and check its parameters.
-
-    Parameters
-    ----------
-    name : str
-        One of :data:`WEIGHTING_NAMES`.
-    k1 : float
-        At least the form's `least_k1`.
-    delta : float or None
-        At least the form's `least_delta`; None for its default, and if it has none.
-
-    Returns
-    -------
-    form : TfFunction
-        The form.
-    delta : float or None
-        The given delta, or the form's default; None if it has none.
-
-    Raises
-    ------
-    ParameterError
-        The form is unknown, or a parameter is not allowed for it.
-
-    Examples
-    --------
-    >>> form, delta = tf_function("bm25+", 1.2, None)
-    >>> form.formula, delta
-    ('(k1 + 1) * tf / (tf + k1 * norm) + delta', 1.0)
-    """
+    """Look up a form by its name, check its k1 and delta, and return it with the delta, its own if None is given."""
     form = WEIGHTINGS[check_choice("weighting", name, WEIGHTING_NAMES)]
     _check_least("k1", k1, form.least_k1, name)
     if delta is None:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["IdfInputs", "average_idf", "idf", "relevance_weight", "robertson_idf"]
+__all__ = ["idf", "relevance_weight"]
 
 IdfName = Literal["epsilon", "lucene", "zero", "plus", "tfidf", "plain"]
 """Name of an IDF."""
@@ -27,20 +27,7 @@ ROUNDING = 1e-12
 
 
 def robertson_idf(df: ArrayLike, num_chunks: int) -> NDArray[np.float64]:
-    r"""Weight of Robertson and Spärck Jones without relevance information, :math:`\ln\frac{N-df+0.5}{df+0.5}`.
-
-    Parameters
-    ----------
-    df : array_like of int
-        Document frequency, in [0, num_chunks].
-    num_chunks : int
-        N.
-
-    Returns
-    -------
-    ndarray of float64
-        Negative if more than half of the chunks have the term.
-    """
+    r"""Weight of Robertson and Spärck Jones without relevance information, :math:`\ln\frac{N-df+0.5}{df+0.5}`."""
     df = np.asarray(df, np.float64)
     return np.log((num_chunks - df + 0.5) / (df + 0.5))
 
@@ -93,20 +80,6 @@ def equivalent_df(weight: ArrayLike, num_chunks: int) -> NDArray[np.float64]:
     ``lucene`` equals ``ln(1 + e^weight)``. ``plus``, ``tfidf`` and ``plain`` have the value of df = 1, and what the
     weight is above that of df = 1, where it is.
 
-    Parameters
-    ----------
-    weight : array_like of float
-        As returned by :func:`relevance_weight`.
-    num_chunks : int
-        N.
-
-    Returns
-    -------
-    ndarray of float64
-        In (-0.5, N + 0.5), decreasing in `weight`.
-
-    Examples
-    --------
     >>> equivalent_df(robertson_idf([1, 7], 10), 10).round(9)
     array([1., 7.])
     """
@@ -114,26 +87,9 @@ def equivalent_df(weight: ArrayLike, num_chunks: int) -> NDArray[np.float64]:
 
 
 def average_idf(dfs: ArrayLike, num_terms: ArrayLike, num_chunks: int) -> float:
-    """Mean of :func:`robertson_idf` over all terms of a channel, such as words, with df > 0.
+    """Mean of :func:`robertson_idf` over all terms of a channel, such as words; 0.0 without terms.
 
-    Parameters
-    ----------
-    dfs : array_like of int, shape (n,)
-        Different df, each > 0; rising, so that equal statistics have the same mean to the last bit.
-    num_terms : array_like of int, shape (n,)
-        Number of terms with each df.
-    num_chunks : int
-        N.
-
-    Returns
-    -------
-    float
-        The mean; 0.0 without terms.
-
-    Examples
-    --------
-    >>> round(average_idf([1, 2], [3, 1], 4), 4)  # three terms with df 1, one with df 2
-    0.6355
+    The df rise, each with a number of terms, so that equal statistics have the same mean to the last bit.
     """
     counts = np.asarray(num_terms, np.int64)
     if not counts.size:
@@ -146,57 +102,26 @@ def average_idf(dfs: ArrayLike, num_terms: ArrayLike, num_chunks: int) -> float:
 
 @dataclass(frozen=True)
 class IdfInputs:
-    """Collection statistics that an IDF uses besides df.
+    """Collection statistics that an IDF uses besides df; means are 0.0 where a channel has no terms."""
 
-    Parameters
-    ----------
-    num_chunks : int
-        N.
-    average_idf : float
-        avgIDF of words, see :func:`average_idf`.
-    average_bigram_idf, average_character_idf : float
-        avgIDF of bigrams, and of single characters; 0.0 where there are none.
-    """
-
-    num_chunks: int
-    average_idf: float
+    num_chunks: int  # N
+    average_idf: float  # of words, see :func:`average_idf`
     average_bigram_idf: float = 0.0
     average_character_idf: float = 0.0
 
     def average_idfs(self, channel: ArrayLike) -> NDArray[np.float64]:
-        """Return the avgIDF of each of some channels.
-
-        Parameters
-        ----------
-        channel : array_like of int
-            Numbers of :data:`~rag_bm25.vectors.terms.CHANNELS`.
-
-        Returns
-        -------
-        ndarray of float64
-            Same shape as `channel`.
-        """
+        """Return the avgIDF of each of some channels, by their numbers."""
         means = np.array([self.average_idf, self.average_bigram_idf, self.average_character_idf])
         return means[np.asarray(channel, np.intp)]
 
 
 @dataclass(frozen=True)
 class IdfBranch:
-    """A branch of an IDF: a formula, and the terms that it applies to.
+    """A branch of an IDF: a formula, and the terms that it applies to."""
 
-    Parameters
-    ----------
-    formula : str
-        The formula, as ``explain`` shows it.
-    applies : ndarray of bool
-        Whether the branch applies to each df, if no earlier branch does.
-    values : ndarray of float64
-        Value of the formula for each df.
-    """
-
-    formula: str
-    applies: NDArray[np.bool_]
-    values: NDArray[np.float64]
+    formula: str  # as ``explain`` shows it
+    applies: NDArray[np.bool_]  # to each df, if no earlier branch does
+    values: NDArray[np.float64]  # of the formula for each df
 
 
 _ROBERTSON = "ln((N - df + 0.5) / (df + 0.5))"
@@ -258,18 +183,7 @@ def _epsilon(df: NDArray[np.float64], corpus: IdfInputs, epsilon: float, channel
 def idf_branches(
     name: IdfName, df: ArrayLike, corpus: IdfInputs, epsilon: float = 0.25, channel: ArrayLike = 0
 ) -> Iterator[IdfBranch]:
-    """Iterate over the branches of an IDF by precedence.
-
-    Parameters
-    ----------
-    name, df, corpus, epsilon, channel
-        As for :func:`idf`.
-
-    Returns
-    -------
-    iterator of IdfBranch
-        The last branch applies to all terms.
-    """
+    """Iterate over the branches of an :func:`idf` by precedence; the last one applies to all terms."""
     df = np.asarray(df, np.float64)
     if name == "epsilon":
         return _epsilon(df, corpus, epsilon, channel)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import pickle
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -25,9 +25,6 @@ from rag_bm25.statistics.portable import read_statistics
 from rag_bm25.vectors.sparse import SparseVector
 from rag_bm25.vectors.terms import term_id
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 TEXTS = ["apple banana", "apple apple cherry", "", "fig"]
 QUERIES = ["apple fig", "apple apple", "unknown", ""]
 
@@ -46,13 +43,6 @@ def opened(config: IndexConfig) -> AdoptedEncoder:
 
 
 # Counting
-
-
-def test_weighs_as_an_encoder_that_learned_the_same(foreign: Foreign, config: IndexConfig) -> None:
-    encoder, learned = adopted(config), BM25Encoder(config).fit(TEXTS)
-    assert encoder.num_chunks == 4
-    assert encoder.encode_queries(QUERIES) == learned.encode_queries(QUERIES)
-    assert encoder.encode_documents(TEXTS) == learned.encode_documents(TEXTS)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -213,12 +203,6 @@ def test_a_first_adoption_that_is_cut_short_can_be_repeated(foreign: Foreign, co
     assert adopted(config).num_chunks == opened(config).num_chunks == 4
 
 
-def test_an_empty_collection_is_adopted(foreign: Foreign, config: IndexConfig) -> None:
-    foreign.texts = []
-    assert adopted(config).encode_queries(QUERIES) == opened(config).encode_queries(QUERIES)
-    assert opened(config).stats().num_chunks == 0
-
-
 # Files
 
 
@@ -374,12 +358,6 @@ def test_damaged_settings_are_not_used(foreign: Foreign, config: IndexConfig, da
     for call in (lambda: adopted(config), lambda: opened(config)):
         with pytest.raises(FormatError, match="does not say which texts were counted"):
             call()
-
-
-def test_stored_settings_are_plain_json(foreign: Foreign, config: IndexConfig) -> None:
-    stored = adopted(config)._settings.to_dict()
-    assert json.loads(json.dumps(stored)) == stored
-    assert stored["adopted"] == {"text_field": "text", "filter": ""}
 
 
 # Vectors

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -17,9 +18,6 @@ from rag_bm25.query.query import Query
 from rag_bm25.query.spelling import Fuzzy
 from rag_bm25.query.synonyms import Synonyms
 from rag_bm25.weighting.query import QueryWeighting
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 TEXTS = ["apple banana", "apple apple cherry", "", "fig"]
 QUERIES = ["apple fig", "apple apple", "unknown", ""]
@@ -122,7 +120,7 @@ def test_encoding_counts_nothing(encoder: BM25Encoder) -> None:
 
 def test_learning_and_encoding_does_both(config: IndexConfig, encoder: BM25Encoder) -> None:
     learning = BM25Encoder(config)
-    assert learning.learn_and_encode(TEXTS) == encoder.encode_documents(TEXTS)
+    assert learning.learn(TEXTS) == encoder.encode_documents(TEXTS)
     assert learning.encode_queries(QUERIES) == encoder.encode_queries(QUERIES)
 
 
@@ -134,10 +132,6 @@ def test_forgetting_undoes_learning(kept: list[str], gone: list[str]) -> None:
     encoder.learn(kept)
     encoder.forget(gone)
     assert encoder.encode_queries([*kept, *gone]) == BM25Encoder(config).fit(kept).encode_queries([*kept, *gone])
-
-
-def test_fitting_forgets_what_was_there(encoder: BM25Encoder) -> None:
-    assert encoder.fit(["fig"]).num_chunks == 1
 
 
 @pytest.mark.parametrize("never", [["grape"], ["fig", "fig"], [""] * 5])
@@ -211,7 +205,7 @@ def test_an_index_cannot_be_taught_by_an_adapter(config: IndexConfig) -> None:
         ((["apple"], [5]), r"metadatas\[0\] must be a mapping, got int"),
     ],
 )
-@pytest.mark.parametrize("method", ["fit", "learn", "learn_and_encode", "forget", "encode_documents"])
+@pytest.mark.parametrize("method", ["fit", "learn", "forget", "encode_documents"])
 def test_bad_texts_are_refused_and_nothing_changes(
     encoder: BM25Encoder, method: str, arguments: tuple[Any, ...], message: str
 ) -> None:

@@ -6,18 +6,15 @@ import asyncio
 import re
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from support import engines
 
-from rag_bm25 import MissingExtraError
+from rag_bm25 import BM25Index, IndexConfig, MissingExtraError
 from rag_bm25.adapters import BM25Encoder
 from rag_bm25.adapters.langchain_milvus import sparse_embedding
 from rag_bm25.adapters.llama_index import sparse_embedding_function
-
-if TYPE_CHECKING:
-    from rag_bm25 import BM25Index, IndexConfig
 
 TEXTS = ["apple banana", "fig fig"]
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "adapters.md"

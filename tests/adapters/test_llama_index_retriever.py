@@ -6,8 +6,9 @@ import asyncio
 import importlib
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from support import engines
@@ -30,11 +31,6 @@ from rag_bm25.definitions import options_of
 from rag_bm25.hits.options import SearchOptions
 from rag_bm25.index.searching.fusion import Weighted
 from rag_bm25.index.searching.hybrid import HybridOptions
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-GUIDE = Path(__file__).resolve().parents[2] / "docs" / "adapters.md"
 
 needs_llama_index = pytest.mark.usefixtures("llama")
 

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from support import engines
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from rag_bm25 import BM25Index, IndexConfig
-    from rag_bm25.store.milvus import MilvusStore
-    from rag_bm25.store.protocol import Store
+from rag_bm25 import BM25Index, IndexConfig
+from rag_bm25.store.milvus import MilvusStore
+from rag_bm25.store.protocol import Store
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

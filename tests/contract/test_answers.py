@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from support.answers import Judged, make_set
@@ -12,12 +13,7 @@ from support.programs import run_python
 
 from rag_bm25 import BM25Index, IndexConfig
 from rag_bm25.index.maintenance.copying import copy_index
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from rag_bm25.store.protocol import Store
+from rag_bm25.store.protocol import Store
 
 CONFIG = IndexConfig(40)
 CHUNKS, JUDGED = make_set()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -16,10 +16,8 @@ from support.rows import chunk
 from rag_bm25.errors import RagBM25Error
 from rag_bm25.filters import Expression, parse_filter
 from rag_bm25.store.memory import matches
+from rag_bm25.store.protocol import Store
 from rag_bm25.store.rows import ChunkRow, Scope
-
-if TYPE_CHECKING:
-    from rag_bm25.store.protocol import Store
 
 METADATA: list[dict[str, Any]] = [
     {},

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 from support.memory_store import MemoryStore
 
 from rag_bm25 import BM25Index, IndexConfig, QueryWeighting
+from rag_bm25.store.protocol import Store
 from rag_bm25.vectors.terms import is_bigram
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from rag_bm25.store.protocol import Store
 
 TEXTS = ["劳动合同", "合同法", "Milvus 与劳动"]
 CONFIG = IndexConfig(chunk_size=5)

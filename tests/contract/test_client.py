@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,9 +14,6 @@ from rag_bm25.filters import parse_filter
 from rag_bm25.store.milvus import MilvusStore, client
 from rag_bm25.store.rows import ChunkRow, DenseField, LogRow, Scope, SearchArm
 from rag_bm25.vectors.sparse import EMPTY, SparseVector
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 TOP = 2**32 - 2
 

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from support.reference import split
 
 from rag_bm25 import BM25Index, IndexConfig, Query
 from rag_bm25.store.milvus import searching
-from rag_bm25.store.milvus.found_rows import read_found_rows
+from rag_bm25.store.milvus.found_rows import Hits, read_found_rows
+from rag_bm25.store.protocol import Store
 from rag_bm25.store.rows import SearchArm
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from rag_bm25.store.milvus.found_rows import Hits
-    from rag_bm25.store.protocol import Store
 
 CONFIG = IndexConfig(chunk_size=12, analyzer=split, idf="lucene")
 NUM_CHUNKS = 120
@@ -69,18 +65,6 @@ def test_a_condition_for_which_no_term_is_searched_is_met_however_late(
     without = [hit.id for hit in index.search(Query("plum", must_not=[condition]), k)]
     assert with_it == ["late", "later"][:k]
     assert without == [*IDS, "fig"][:k]
-
-
-def test_suggestions_are_words_of_texts(new_index: Callable[[IndexConfig], BM25Index]) -> None:
-    pytest.importorskip("rapidfuzz")
-    index = new_index(IndexConfig(chunk_size=12))
-    index.add(["Charging batteries", "The battery charges", "no charge"], ids=["a", "b", "c"])
-    index.add(["Batter, batters"], ids=["d"], namespace="kitchen")
-    meant = {"batt": "battery", "batery": "battery", "chargin": "charging", "chrages": "charges", "kitchn": None}
-    assert {typed: index.suggest(typed) for typed in meant} == meant
-    assert index.suggest("batt", namespace="kitchen") == "batter"
-    index.add(["The batteries"], ids=["b"])
-    assert index.suggest("batt") == "batteries"
 
 
 @pytest.mark.parametrize("limit", [9, 121])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -11,11 +11,7 @@ from support.reference import split
 
 from rag_bm25 import BM25Index, FormatError, IndexConfig, Progress, StoreError
 from rag_bm25.index.maintenance.copying import copy_index, drop_index
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from rag_bm25.store.protocol import Store
+from rag_bm25.store.protocol import Store
 
 CONFIG = IndexConfig(chunk_size=4, length_unit="terms", analyzer=split, dense_dim=3)
 METADATA = {"page": 3, "ratio": 0.1, "tags": ["a", None, True], "big": 2**62, "中文": {"quote": "'\"\\\n"}}

@@ -6,7 +6,9 @@ import os
 import subprocess
 import sys
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 from support import engines
@@ -15,12 +17,7 @@ from support.reference import split
 
 from rag_bm25 import BM25Index, IndexConfig
 from rag_bm25.errors import ConfigMismatchError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from rag_bm25.store.milvus import MilvusStore
+from rag_bm25.store.milvus import MilvusStore
 
 CONFIG = IndexConfig(chunk_size=4, length_unit="terms", analyzer=split)
 WORKER = """

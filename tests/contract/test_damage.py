@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 from support.memory_store import drop_chunks, drop_log
@@ -10,11 +10,7 @@ from support.memory_store import drop_chunks, drop_log
 from rag_bm25 import BM25Index, FormatError, IndexConfig, IndexNotFoundError
 from rag_bm25.index.maintenance.copying import drop_index
 from rag_bm25.store.memory import MemoryStore
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from rag_bm25.store.protocol import Store
+from rag_bm25.store.protocol import Store
 
 CONFIG = IndexConfig(chunk_size=4, length_unit="terms")
 

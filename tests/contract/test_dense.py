@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from support import engines
 from support.rows import ONE, SLOW, by_pk, chunk, pks
 
 from rag_bm25.errors import FilterError, FormatError, StoreError
 from rag_bm25.filters import Expression, parse_filter
-from rag_bm25.store.rows import ChunkRow, DenseField, Scope, SearchArm
+from rag_bm25.store.protocol import Store
+from rag_bm25.store.rows import ChunkRow, DenseField, DenseMetric, Scope, SearchArm
 from rag_bm25.vectors.sparse import EMPTY, SparseVector
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from numpy.typing import NDArray
-
-    from rag_bm25.store.protocol import Store
-    from rag_bm25.store.rows import DenseMetric
-
 
 DIM = 16
 METRICS: list[DenseMetric] = ["COSINE", "IP"]

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from support.answers import give_model
 from support.reference import split
 
-from rag_bm25 import BM25Index, IndexConfig, Query, ValueBoost
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from rag_bm25 import Diagnosis
+from rag_bm25 import BM25Index, Diagnosis, IndexConfig
 
 CONFIG = IndexConfig(chunk_size=12, analyzer=split, idf="lucene")
 CHUNKS = {
@@ -41,35 +37,6 @@ def codes(diagnosis: Diagnosis) -> list[str]:
     return [reason.code for reason in diagnosis.reasons]
 
 
-@pytest.mark.parametrize(
-    ("query", "options", "expected"),
-    [
-        ("", {}, ["empty_query"]),
-        ("never", {}, ["unknown_words"]),
-        ("date", {}, ["unknown_words"]),
-        ("fig", {"namespace": "none"}, ["empty_namespace"]),
-        ("fig", {"filter": {"years": 2024}}, ["filter_field"]),
-        ("fig", {"filter": {"of.age": 3, "kind": "law"}}, ["filter_field"]),
-        ("fig", {"filter": {"kind": "lav"}}, ["filter"]),
-        ("fig", {"filter": {"kind": "memo"}}, ["filter"]),
-        ("pear", {"filter": {"$not": {"kind": {"$in": ["memo"]}}, "year": {"$gt": 2000}}}, ["filter"]),
-        (Query("fig", must=["never"]), {}, ["must"]),
-        (Query("fig", must=["never"]), {"filter": {"kind": "memo"}}, ["options"]),
-        (Query("fig", must_not=["fig"]), {}, ["must_not"]),
-        (Query("fig", phrases=["合同 劳动"]), {}, ["phrases"]),
-        ("fig 劳动 pear", {"min_should_match": 3}, ["min_should_match"]),
-        ("劳动", {"boosts": [ValueBoost("kind", {"law": 0})]}, ["boosts"]),
-        ("fig", {"min_score": 10.0}, ["min_score"]),
-        ("fig", {"min_confidence": 1.0}, ["min_confidence"]),
-        ("fig", {}, []),
-    ],
-)
-def test_searches_without_hits_have_reasons(
-    index: BM25Index, query: Query | str, options: dict[str, Any], expected: list[str]
-) -> None:
-    assert codes(index.diagnose(query, **options)) == expected
-
-
 def test_the_details_are_those_of_the_chunks(index: BM25Index) -> None:
     (excluded,) = index.diagnose("fig", filter={"kind": "memo"}).reasons
     assert {name: set(values) for name, values in excluded.details["values"].items()} == {"kind": {"'law'", "'memo'"}}
@@ -87,18 +54,6 @@ def test_a_filter_excludes_the_chunks_that_do_not_pass_it(
 ) -> None:
     found = codes(index.diagnose("fig pear", id_, filter=where))
     assert found == ([] if id_ in passing else ["filter"])
-
-
-def test_chunks_that_are_no_hits_have_reasons(index: BM25Index) -> None:
-    assert codes(index.diagnose("fig", "never")) == ["no_chunk"]
-    assert codes(index.diagnose("fig", "e")) == ["no_chunk"]
-    assert codes(index.diagnose("fig", "c")) == ["no_term"]
-    assert codes(index.diagnose(Query("fig", must=["pear"]), "a")) == ["must"]
-    ranked = index.search("fig pear plum")
-    for rank, hit in enumerate(ranked, 1):
-        found = index.diagnose("fig pear plum", hit.id, k=1)
-        assert (found.rank, found.score) == (rank, hit.score)
-        assert codes(found) == ([] if rank == 1 else ["k"])
 
 
 def test_a_filter_in_the_language_of_milvus_is_read_for_its_fields(index: BM25Index, engine: str) -> None:

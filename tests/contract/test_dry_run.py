@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from support.reference import split
 
 from rag_bm25 import BM25Index, IndexConfig, Query
 from rag_bm25.index import dry_run
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from rag_bm25.store.protocol import Store
+from rag_bm25.store.protocol import Store
 
 CONFIG = IndexConfig(chunk_size=4, length_unit="terms", analyzer=split, dense_dim=2)
 QUERIES = ["apple fig", "plum", Query("fig", must=["apple"]), Query("plum", phrases=["plum pear"])]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from support import engines
@@ -16,10 +17,6 @@ from rag_bm25.errors import StoreError
 from rag_bm25.index import drop_former_generations
 from rag_bm25.ingestion import reindex
 from rag_bm25.store import MilvusStore
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 pytestmark = pytest.mark.skipif(not engines.lite_version(), reason="milvus-lite is not installed")
 lite2 = pytest.mark.skipif(not engines.lite_version().startswith("2."), reason="only milvus-lite 2.5 has a file")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 from support import engines
 from support.filter_conditions import CONDITIONS, DOCUMENTS, WITH_BOOLS, A
@@ -11,13 +9,10 @@ from support.milvus_logic import is_out_of_reach
 from support.rows import ONE, chunk, pks, scanned
 
 from rag_bm25.errors import FilterError
-from rag_bm25.filters import And, Comparison, Expression, Not, Or
+from rag_bm25.filters import And, Comparison, Expression, Filter, Not, Or
 from rag_bm25.store.memory import matches
+from rag_bm25.store.protocol import Store
 from rag_bm25.store.rows import Scope, SearchArm
-
-if TYPE_CHECKING:
-    from rag_bm25.filters import Filter
-    from rag_bm25.store.protocol import Store
 
 
 class TestFilters:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from support import engines
@@ -15,7 +17,6 @@ from support.programs import environment
 
 from rag_bm25 import (
     BM25Index,
-    ConfigMismatchError,
     FilterError,
     FormatError,
     IndexConfig,
@@ -26,15 +27,10 @@ from rag_bm25 import (
 )
 from rag_bm25.adapters import AdoptedEncoder, BM25Encoder, adopt
 from rag_bm25.ingestion import CollectionRows
+from rag_bm25.ingestion.ingesting import IngestReport
+from rag_bm25.store.milvus.foreign import ExternalCollection
 from rag_bm25.store.rows import LogRow
 from rag_bm25.vectors.sparse import SparseVector
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
-
-    from rag_bm25.ingestion.ingesting import IngestReport
-    from rag_bm25.store.milvus.foreign import ExternalCollection
 
 CONFIG = IndexConfig(chunk_size=30)
 WORDS = [
@@ -250,14 +246,6 @@ class TestReading:
         assert others.adopt(vector_field="weights").num_chunks == others.encoder().num_chunks == 0
         assert others.encoder().encode_queries(["milvus"]) == [SparseVector.from_dict({})]
 
-    def test_a_closed_one(self, others: Others) -> None:
-        others.fill(sentences(3))
-        collection = others.opened()
-        collection.close()
-        collection.close()
-        with pytest.raises(StoreError, match="is closed"):
-            collection.count()
-
 
 class TestRefusals:
     def test_what_is_not_there(self, others: Others, tmp_path: Path) -> None:
@@ -313,12 +301,6 @@ class TestRefusals:
             with pytest.raises(FormatError, match="is not one of an index"):
                 BM25Index.open(others.uri, others.name, **options)
         assert others.encoder().encode_queries(["milvus"]) == weights
-
-    def test_vectors_of_other_parameters(self, others: Others) -> None:
-        others.fill(sentences(9))
-        with pytest.raises(ConfigMismatchError, match="row 0 was not made with"):
-            others.adopt(config=IndexConfig(chunk_size=31), vector_field="weights")
-        assert others.adopt(vector_field="weights").num_chunks == 9
 
 
 class TestIngesting:

@@ -11,9 +11,10 @@ import tarfile
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from click.testing import Result
 from support import engines
 from support.memory_store import MemoryStore
 from typer.testing import CliRunner
@@ -36,9 +37,6 @@ from rag_bm25.statistics.log.keys import keys_of
 from rag_bm25.statistics.log.settings import ConfigRow, read_config, write_config
 from rag_bm25.statistics.log.source_roots import SourceRoot
 from rag_bm25.store.milvus import MilvusStore
-
-if TYPE_CHECKING:
-    from click.testing import Result
 
 embedded = pytest.mark.skipif(not engines.lite_version(), reason="milvus-lite is not installed")
 FIXTURES = Path(__file__).parents[1] / "fixtures"

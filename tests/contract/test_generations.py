@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from support.reference import split
 
 from rag_bm25 import BM25Index, IndexConfig
 from rag_bm25.index import drop_former_generations, drop_index
 from rag_bm25.ingestion import reindex
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from rag_bm25.store.protocol import Store
+from rag_bm25.store.protocol import Store
 
 CONFIG = IndexConfig(chunk_size=4, length_unit="terms", analyzer=split)
 TEXTS = {f"{number}": f"w{number % 7} common" for number in range(30)}

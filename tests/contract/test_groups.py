@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
 from support.memory_store import MemoryStore
 
 from rag_bm25 import BM25Index, Grouping, IndexConfig, IndexGroup, QueryExpansion, Rocchio, StoreError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from rag_bm25.store.protocol import Store
+from rag_bm25.store.protocol import Store
 
 pytestmark = pytest.mark.own_engine
 CONFIG = IndexConfig(chunk_size=12, dense_dim=2)

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import pytest
 from support.reference import split
 
-from rag_bm25 import MMR, BM25Index, Fragment, Grouping, Highlighting, IndexConfig, NearDuplicates, ParameterError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from rag_bm25 import Hit
+from rag_bm25 import BM25Index, Fragment, Grouping, Highlighting, Hit, IndexConfig, NearDuplicates, ParameterError
 
 CONFIG = IndexConfig(chunk_size=12, analyzer=split, idf="lucene", dense_dim=2)
 PAGES = ['say "hi"', "法律", 7, True]
@@ -66,15 +62,6 @@ def test_groups(index: BM25Index, k: int, size: int) -> None:
     hybrid = index.search_hybrid("fig", [1.0, 0.0], 999, sparse_k=200, dense_k=200)
     found = index.search_hybrid("fig", [1.0, 0.0], k, sparse_k=200, dense_k=200, group=group)
     assert ids(found) == grouped(hybrid, k, size)
-
-
-def test_near_duplicates_and_hits_that_differ(index: BM25Index) -> None:
-    found = ids(index.search("fig", 60, diversity=NearDuplicates(1.0)))
-    texts = [chunk.text for chunk in index.get(found)]
-    assert len(texts) == len(set(texts)) > 50  # others differ by one plum of thirty
-    assert ids(index.search("fig", 5, diversity=MMR(1))) == ids(index.search("fig", 5))
-    assert ids(index.search("fig", 2, diversity=MMR(0.1))) != ids(index.search("fig", 2))
-    assert len(index.search_hybrid("fig", [1.0, 0.0], 4, diversity=MMR(0.3))) == 4
 
 
 def test_neighbours(index: BM25Index) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from support.reference import split
 
 from rag_bm25 import (
@@ -16,26 +18,20 @@ from rag_bm25 import (
     BM25Index,
     ChunkNotFoundError,
     ConfigMismatchError,
+    Explanation,
     FunctionBoost,
     Grouping,
+    Hit,
     IndexConfig,
     InputError,
     NearDuplicates,
     ParameterError,
     Query,
-    StoreError,
     ValueBoost,
     Weighted,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from numpy.typing import NDArray
-
-    from rag_bm25 import Explanation, Hit
-    from rag_bm25.store.protocol import Store
-    from rag_bm25.store.rows import DenseMetric
+from rag_bm25.store.protocol import Store
+from rag_bm25.store.rows import DenseMetric
 
 
 def number_of(metadata: Mapping[str, Any]) -> float:
@@ -106,21 +102,6 @@ def test_dense_search_is_filtered_and_limited(index: BM25Index) -> None:
     assert index.search_dense(QUERY, namespace="other") == []
 
 
-def test_lexical_search_does_not_see_dense_vectors(index: BM25Index) -> None:
-    assert {hit.id for hit in index.search("apple")} == {"a", "b", "d"}
-    assert index.verify().differences == []
-
-
-def test_scores_of_both_arms_are_those_of_each_search(index: BM25Index) -> None:
-    lexical = {hit.id: hit.score for hit in index.search("fig plum")}
-    dense = {hit.id: hit.score for hit in index.search_dense(QUERY)}
-    for hit in index.search_hybrid("fig plum", QUERY, arm_scores=True):
-        assert hit.sparse_score == lexical.get(hit.id, 0.0)
-        assert hit.dense_score == dense[hit.id]
-    for hit in index.search_hybrid("fig plum", QUERY, arm_scores=True, fusion=RRF()):
-        assert hit.sparse_score == lexical.get(hit.id)
-
-
 @pytest.mark.parametrize("limits", [{"sparse_k": 1, "dense_k": 1}, {"sparse_k": 2, "dense_k": 1}, {"dense_k": 2}])
 @pytest.mark.parametrize("normalization", ["min-max", "bound"])
 def test_what_one_arm_has_not_found_has_its_exact_score(
@@ -150,25 +131,6 @@ def test_a_chunk_with_a_word_is_above_one_with_none(index: BM25Index) -> None:
     assert hits[2].score > hits[3].score == 0
 
 
-@pytest.mark.parametrize("fusion", [RRF(), Weighted(), Weighted(normalization="bound")], ids=str)
-def test_the_first_hits_do_not_depend_on_k(new_index: Callable[[IndexConfig], BM25Index], fusion: Any) -> None:
-    index, drawn = new_index(CONFIG), np.random.default_rng(3)
-    texts = [" ".join(drawn.choice(["apple", "fig", "plum", "kiwi", "lime"], 3)) for _ in range(700)]
-    index.add(texts, ids=[f"{n:03}" for n in range(700)], embeddings=drawn.normal(size=(700, DIM)))
-    most = index.search_hybrid("fig plum", QUERY, 500, fusion=fusion)
-    assert len(most) == 500
-    for k in (1, 10, 99, 101, 150, 250, 400):
-        assert index.search_hybrid("fig plum", QUERY, k, fusion=fusion) == most[:k]
-    for at in (0, 99, 120, 250, 499):
-        tree = index.explain_hybrid("fig plum", QUERY, most[at].id, 500, fusion=fusion)
-        assert tree.value == pytest.approx(most[at].score, rel=1e-9)
-
-
-def scaled(scores: dict[str, float]) -> dict[str, float]:
-    low, high = min(scores.values()), max(scores.values())
-    return {id_: (score - low) / (high - low) for id_, score in scores.items()}
-
-
 @pytest.mark.parametrize("fusion", [RRF(), Weighted()])
 def test_arms_have_limits_and_filters_of_their_own(index: BM25Index, fusion: RRF | Weighted) -> None:
     def found(**options: object) -> set[str]:
@@ -182,28 +144,6 @@ def test_arms_have_limits_and_filters_of_their_own(index: BM25Index, fusion: RRF
 
 def shown(hits: Sequence[Hit]) -> list[tuple[str, str, float]]:
     return [(hit.id, hit.text, hit.score) for hit in hits]
-
-
-def test_an_update_that_is_not_finished_shows_each_chunk_once_and_new(
-    index: BM25Index, opened: Callable[..., Store], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def lost(_: object) -> None:
-        raise StoreError("connection lost")
-
-    monkeypatch.setattr(index._store, "delete_chunks", lost)
-    with pytest.raises(StoreError, match="connection lost"):  # the old row of "a" stays beside the new one
-        index.add(["kiwi"], ids=["a"], embeddings=[[0, 0, 0, 1]], metadatas=[{"n": 0}])
-    with BM25Index.from_store(opened(read_only=True), config=CONFIG, read_only=True) as reader:
-        for fusion in (RRF(), Weighted(), Weighted(normalization="bound")):
-            for arm_scores in (False, True):
-                # The words are those of the old text, the vector is that of the new one.
-                hits = reader.search_hybrid("apple banana", [0, 0.1, 0, 1], fusion=fusion, arm_scores=arm_scores)
-                assert sorted(hit.id for hit in hits) == list(TEXTS)
-                assert {hit.text for hit in hits if hit.id == "a"} == {"kiwi"}
-        # What is left moves up: the ranks are those of a search that has never met the old row.
-        hits = reader.search_hybrid("apple banana", [0, 0.1, 0, 1], sparse_k=1, fusion=RRF(), arm_scores=True)
-        assert [hit.id for hit in hits if hit.sparse_score is not None] == ["d"]
-        assert max(hits, key=lambda hit: hit.score).score == pytest.approx(1 / 61 + 1 / 65, rel=1e-5)
 
 
 @pytest.mark.parametrize("fusion", [RRF(), Weighted()])
@@ -229,15 +169,6 @@ def test_scores_that_differ_by_rounding_are_the_same(index: BM25Index) -> None:
     index.add(["kiwi"] * 6, ids=[f"k{n}" for n in range(6)], embeddings=embeddings, namespace="same")
     hits = index.search_hybrid("kiwi", [0.5, 0.1, 0.9, 0.2], fusion=Weighted(), namespace="same")
     assert [(hit.id, hit.score) for hit in hits] == [(f"k{n}", 1.0) for n in range(6)]
-
-
-def test_by_default_scores_are_scaled_and_added(index: BM25Index) -> None:
-    lexical = scaled({**dict.fromkeys(TEXTS, 0.0), **{hit.id: hit.score for hit in index.search("apple cherry")}})
-    dense = scaled({hit.id: hit.score for hit in index.search_dense(QUERY)})
-    expected = {id_: 0.5 * lexical[id_] + 0.5 * dense[id_] for id_ in TEXTS}
-    hits = index.search_hybrid("apple cherry", QUERY)
-    assert [hit.id for hit in hits] == ranking(expected)
-    assert [hit.score for hit in hits] == pytest.approx([expected[hit.id] for hit in hits], rel=1e-5)
 
 
 def values_of(tree: Explanation) -> list[float]:
@@ -405,16 +336,6 @@ def test_only_new_texts_are_embedded(index: BM25Index) -> None:
     assert dense == pytest.approx(1.0, rel=1e-5)
 
 
-def test_an_embedder_that_fails_leaves_the_index_as_it_was(index: BM25Index) -> None:
-    def embed(texts: list[str]) -> NDArray[np.float64]:
-        raise ConnectionError("no answer")
-
-    with pytest.raises(ConnectionError, match="no answer"):
-        index.add(["new"], ids=["f"], embeddings=embed)
-    assert index.get(["f"]) == []
-    assert index.verify().differences == []
-
-
 def test_opened_again_it_is_the_same(index: BM25Index, opened: Callable[..., Store]) -> None:
     again = BM25Index.from_store(opened(), config=CONFIG)
     assert again.search_hybrid("apple", QUERY) == index.search_hybrid("apple", QUERY)
@@ -448,19 +369,3 @@ def test_an_index_without_dense_vectors_says_so(new_index: Callable[[IndexConfig
     with pytest.raises(InputError, match=r"embeddings given, but .* has no dense vectors"):
         plain.add(["apple"], embeddings=[QUERY])
     assert plain.stats().num_chunks == 0
-
-
-@pytest.mark.parametrize(
-    ("fusion", "arguments", "message"),
-    [
-        (RRF, {"k": 0}, r"k must be a number in \(0, 16,384\), got 0"),
-        (RRF, {"k": 16384}, r"k must be a number in \(0, 16,384\), got 16384"),
-        (Weighted, {"sparse": -1}, "sparse must be a finite number >= 0, got -1"),
-        (Weighted, {"dense": True}, "dense must be a finite number >= 0, got True"),
-        (Weighted, {"sparse": 0, "dense": 0}, "the sum of both weights must be > 0, got 0"),
-        (Weighted, {"normalization": "l2"}, "normalization must be one of min-max, bound, got 'l2'"),
-    ],
-)
-def test_wrong_fusions_are_refused(fusion: type[RRF | Weighted], arguments: dict[str, object], message: str) -> None:
-    with pytest.raises(ParameterError, match=message):
-        fusion(**arguments)  # type: ignore[arg-type]

@@ -12,12 +12,13 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from contextlib import closing, suppress
 from dataclasses import replace
 from importlib import metadata
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from unittest.mock import Mock
 
 import grpc
@@ -32,9 +33,6 @@ from rag_bm25.filters import Expression
 from rag_bm25.store.milvus import MilvusStore
 from rag_bm25.store.milvus.sqlite_file import count_transactions
 from rag_bm25.store.rows import ChunkRow, DenseField, LogRow, Scope, SearchArm
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 pytestmark = pytest.mark.skipif(
     not engines.lite_version().startswith("2."), reason="milvus-lite 2.5 is not what is installed"

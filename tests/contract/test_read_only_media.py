@@ -6,8 +6,9 @@ import os
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from support import engines
@@ -18,9 +19,6 @@ from rag_bm25.errors import StoreError, StoreLockedError
 from rag_bm25.store.milvus import opening
 from rag_bm25.store.milvus.lock import DatabaseLock
 from rag_bm25.store.milvus.private_copy import PrivateCopy, can_be_written
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 pytestmark = pytest.mark.skipif(not engines.lite_version(), reason="milvus-lite is not installed")
 

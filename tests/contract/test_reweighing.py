@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 from support.reference import BM25, Corpus, split
 
 from rag_bm25 import BM25Index, IndexConfig, QueryWeighting
 from rag_bm25.index.searching import rescoring
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 CONFIG = IndexConfig(6, length_unit="terms", analyzer=split)
 CHUNKS = {f"c{at:03}": f"fig {'plum ' * (at % 8)}{'pad ' * (at * 11 % 47)}" for at in range(120)}

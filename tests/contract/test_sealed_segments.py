@@ -9,10 +9,12 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from support import engines, milvus_servers
@@ -23,22 +25,15 @@ from support.reference import split
 from support.rows import chunk
 from support.sealing import LEAST_ROWS, seal
 
-from rag_bm25 import BM25Index, IndexConfig, StorageOptions, StoreError
+from rag_bm25 import BM25Index, Hit, IndexConfig, StorageOptions, StoreError
 from rag_bm25.checks import kind_of
-from rag_bm25.filters import Comparison, Not, Or
+from rag_bm25.filters import Comparison, Filter, Not, Or
 from rag_bm25.store.memory import matches
 from rag_bm25.store.milvus import MilvusStore
 from rag_bm25.store.milvus.expressions import TYPES
 from rag_bm25.store.milvus.server import Server
 from rag_bm25.store.rows import Scope
 from rag_bm25.store.storage import ALGOS, MILVUS_2_ALGOS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from rag_bm25 import Hit
-    from rag_bm25.filters import Filter
 
 CONFIG = IndexConfig(chunk_size=4, length_unit="terms", analyzer=split)
 METADATA: dict[str, dict[str, Any]] = {

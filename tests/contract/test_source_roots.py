@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from itertools import count
-from typing import TYPE_CHECKING
 
 from rag_bm25.statistics.log.source_roots import FOLD_ABOVE, SourceRoot, read_roots, remember_roots
-
-if TYPE_CHECKING:
-    from rag_bm25.store.protocol import Store
+from rag_bm25.store.protocol import Store
 
 PATHS = ["/data/docs", '/数据/it\'s "quoted"', "C:\\docs\\n", "/a/\udcff", "/劳动合同/" + "长" * 2_000]
 

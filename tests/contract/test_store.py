@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,14 +16,9 @@ from support.rows import HOSTILE, ONE, TOP, by_pk, chunk, pks, scanned
 from rag_bm25.budget import limited
 from rag_bm25.errors import StoreError
 from rag_bm25.filters import parse_filter
+from rag_bm25.store.protocol import Store
 from rag_bm25.store.rows import ChunkRow, LogRow, Match, Scope, SearchArm
 from rag_bm25.vectors.sparse import EMPTY, SparseVector
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from rag_bm25.store.protocol import Store
 
 
 def test_a_spent_budget_ends_reads_of_chunks_but_not_of_the_log_which_others_need(store: Store, engine: str) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 from support import engines
@@ -11,10 +13,6 @@ from support.reference import split
 from rag_bm25 import BM25Index, IndexConfig
 from rag_bm25.store.milvus.engine import EmbeddedEngine, Engine
 from rag_bm25.store.milvus.server import Server
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 CONFIG = IndexConfig(chunk_size=4, length_unit="terms", analyzer=split)
 

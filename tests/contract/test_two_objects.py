@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from support.reference import split
 
 from rag_bm25 import BM25Index, IndexConfig
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from rag_bm25.store.protocol import Store
+from rag_bm25.store.protocol import Store
 
 CONFIG = IndexConfig(chunk_size=4, length_unit="terms", analyzer=split)
 TERMS = [f"t{number}" for number in range(12)]  # as many as there are ids

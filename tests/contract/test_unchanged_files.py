@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
+import pytest
 from support.files import CONFIG, run, write
 
 from rag_bm25 import BM25Index
 from rag_bm25.ingestion import checking
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    import pytest
-
-    from rag_bm25.ingestion.files import SourceFile
-    from rag_bm25.store.protocol import Store
+from rag_bm25.ingestion.files import SourceFile
+from rag_bm25.store.protocol import Store
 
 
 def test_only_files_that_changed_or_whose_chunks_did_are_read(

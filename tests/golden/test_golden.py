@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import random
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,13 +14,8 @@ from support.reference import split
 
 from rag_bm25 import BM25Index, FieldWeight, IndexConfig, QueryWeighting
 from rag_bm25.weighting.document import DocumentWeighting
-from rag_bm25.weighting.idf import IdfInputs, average_idf, idf, robertson_idf
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rag_bm25.weighting.formulas import WeightingName
-    from rag_bm25.weighting.idf import IdfName
+from rag_bm25.weighting.formulas import WeightingName
+from rag_bm25.weighting.idf import IdfInputs, IdfName, average_idf, idf, robertson_idf
 
 # Elasticsearch, an _explain of "shane" printed in the blog post "Okapi BM25": df 6 of N 6, tf 1, k1 5, b 1, a field of
 # 2 terms where the mean is 3. Elasticsearch multiplied by (k1 + 1) then.

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from support import engines
@@ -12,11 +12,7 @@ from support.reference import split
 
 from rag_bm25 import BM25Index, IndexConfig
 from rag_bm25.statistics.log.log import StatisticsLog
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from rag_bm25.store.protocol import Store
+from rag_bm25.store.protocol import Store
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "scripts"))
 

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from support import engines
 from support.reference import split
 
 from rag_bm25 import BM25Index, IndexConfig
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.mark.usefixtures("embedded")

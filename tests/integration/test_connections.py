@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import shutil
+import socket
 import ssl
 import subprocess
 import threading
+from collections.abc import Callable, Iterator
 from contextlib import closing
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from support import engines, milvus_servers
@@ -16,11 +18,6 @@ from support.proxy import Proxy
 from rag_bm25 import TLS, BM25Index, IndexConfig, StoreError
 from rag_bm25.store.milvus.connection import Connection
 from rag_bm25.store.milvus.server import connect
-
-if TYPE_CHECKING:
-    import socket
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 NAME = "milvus.test"
 MILVUS_TLS = {"TLS_SERVERPEMPATH": "server.pem", "TLS_SERVERKEYPATH": "server.key", "TLS_CAPEMPATH": "ca.pem"}

@@ -5,9 +5,10 @@ from __future__ import annotations
 import random
 import threading
 import time
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from support import engines
@@ -20,12 +21,7 @@ from rag_bm25.index import drop_former_generations
 from rag_bm25.index.maintenance import generations
 from rag_bm25.index.writing import chunk_writer
 from rag_bm25.ingestion import reindex
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from rag_bm25.store.protocol import Store
+from rag_bm25.store.protocol import Store
 
 CONFIG = IndexConfig(chunk_size=4, length_unit="terms", analyzer=split)
 STEADY = {f"s{number}": "steady text" for number in range(20)}

@@ -10,17 +10,15 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from rag_bm25 import BM25Index, IndexConfig
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
-    from pathlib import Path
 
 for name in ("starlette", "uvicorn", "mcp", "prometheus_client"):
     pytest.importorskip(name, reason='serving needs rag-bm25[serve]: pip install "rag-bm25[serve]"')

@@ -5,9 +5,10 @@ from __future__ import annotations
 import random
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,9 +20,6 @@ from support.memory_store import Collections, MemoryStore
 
 from rag_bm25 import BM25Index
 from rag_bm25.vectors.sparse import SparseVector
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 PROGRAM = Path(__file__).resolve().parents[2] / "scripts" / "soak"
 SMALL_LIMITS = {

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import random
 import threading
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -34,9 +35,6 @@ from rag_bm25 import (
     Rocchio,
     ValueBoost,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 CHINESE = ["合同", "解除", "劳动", "赔偿", "法院", "判决", "公司", "员工", "租金"]
 WORDS = [*CHINESE, "notice", "period", "contract", "lease", "wages", "court", "employee"]

@@ -7,7 +7,7 @@ import threading
 from collections import Counter, defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from itertools import accumulate, pairwise, product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import example, given
@@ -19,10 +19,8 @@ from rag_bm25 import RRF, BM25Index, IndexConfig, Query
 from rag_bm25.analysis import Analyzer
 from rag_bm25.analysis.phrases import PhraseText, terms_of_phrase
 from rag_bm25.definitions import options_of
+from rag_bm25.events import Event
 from rag_bm25.index.searching import hybrid, ranking, searcher
-
-if TYPE_CHECKING:
-    from rag_bm25.events import Event
 
 WORDS = ["apple", "fig", "plum", "pear"]
 CONFIG = IndexConfig(chunk_size=4, analyzer=split, idf="lucene", dense_dim=2)

@@ -6,9 +6,10 @@ import base64
 import functools
 import json
 import zlib
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from hypothesis import given
@@ -23,12 +24,8 @@ from rag_bm25.statistics.corpus import Contribution
 from rag_bm25.statistics.log.log import StatisticsLog
 from rag_bm25.statistics.log.settings import unfinished_copy
 from rag_bm25.statistics.log.writes import Change, Intent, LeaseRow
+from rag_bm25.store.rows import LogRow
 from rag_bm25.vectors.sparse import SparseVector
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from rag_bm25.store.rows import LogRow
 
 KINDS = ["config", "terms", "intent", "lease", "delta", "head", "run", "copy", "k1", "foreign", ""]
 WORDS = [

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
@@ -15,12 +14,10 @@ from support.reference import split
 from support.strategies import any_terms, document_weightings, texts
 
 from rag_bm25 import Analyzer, BM25Index, IndexConfig
+from rag_bm25.analysis import TextAnalyzer
 from rag_bm25.documents.encoder import DocumentEncoder, LengthUnit
-
-if TYPE_CHECKING:
-    from rag_bm25.analysis import TextAnalyzer
-    from rag_bm25.vectors.sparse import SparseVector
-    from rag_bm25.weighting.document import DocumentWeighting
+from rag_bm25.vectors.sparse import SparseVector
+from rag_bm25.weighting.document import DocumentWeighting
 
 units = st.sampled_from(["characters", "terms"])
 CONFIG = IndexConfig(chunk_size=4, analyzer=split)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -15,9 +16,6 @@ from support.strategies import texts, words
 
 from rag_bm25 import BM25Index, FieldWeight, IndexConfig, Query, StoreError
 from rag_bm25.index import dry_run
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 CONFIG = IndexConfig(
     chunk_size=4, length_unit="terms", analyzer=split, dense_dim=2, fields={"title": FieldWeight(chunk_size=2)}

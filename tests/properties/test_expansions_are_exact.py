@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -13,9 +13,7 @@ from support.strategies import corpora, idf_names, texts
 from rag_bm25 import Fuzzy, Query, QueryExpansion, QueryWeighting, Synonyms
 from rag_bm25.query.min_should_match import required_words
 from rag_bm25.store.rows import Scope
-
-if TYPE_CHECKING:
-    from rag_bm25.weighting.idf import IdfName
+from rag_bm25.weighting.idf import IdfName
 
 pytest.importorskip("rapidfuzz")
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -21,6 +22,7 @@ from rag_bm25 import (
     Decay,
     Explanation,
     Grouping,
+    Hit,
     IndexConfig,
     Query,
     QueryExpansion,
@@ -29,17 +31,11 @@ from rag_bm25 import (
     Synonyms,
     ValueBoost,
 )
-from rag_bm25.query.feedback import RSJ
+from rag_bm25.documents.encoder import LengthUnit
+from rag_bm25.hits.options import SearchOptions
+from rag_bm25.query.feedback import RSJ, Feedback
+from rag_bm25.weighting.document import DocumentWeighting
 from rag_bm25.weighting.query import QueryWeighting
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rag_bm25 import Hit
-    from rag_bm25.documents.encoder import LengthUnit
-    from rag_bm25.hits.options import SearchOptions
-    from rag_bm25.query.feedback import Feedback
-    from rag_bm25.weighting.document import DocumentWeighting
 
 
 @given(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from support.indexes import CONFIG, filled
 from support.strategies import corpora, idf_names, texts
 
-from rag_bm25 import RM3, RSJ, Rocchio
+from rag_bm25 import RM3, RSJ, BM25Index, Rocchio
 from rag_bm25.weighting.idf import (
     POSITIVE_FLOOR,
     ROUNDING,
@@ -24,9 +24,6 @@ from rag_bm25.weighting.idf import (
     relevance_weight,
     robertson_idf,
 )
-
-if TYPE_CHECKING:
-    from rag_bm25 import BM25Index
 
 HUGE = 2**48
 MEASURABLE = 20.0  # weights whose differences float64 keeps as a df; those of a billion chunks are below

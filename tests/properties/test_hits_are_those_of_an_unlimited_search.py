@@ -6,9 +6,10 @@ A search looks at four times k candidates first, here at four of up to thirty ch
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import pytest
 from hypothesis import given
@@ -17,9 +18,6 @@ from support.memory_store import MemoryStore
 from support.reference import split
 
 from rag_bm25 import BM25Index, Decay, FunctionBoost, Grouping, Hit, IndexConfig, NearDuplicates, ValueBoost
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 CONFIG = IndexConfig(chunk_size=4, analyzer=split, idf="lucene", dense_dim=2)
 ORIGIN = date(2026, 1, 31)

@@ -6,8 +6,9 @@ stored. Whether the scores of the arms are asked for changes nothing, and neithe
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
@@ -18,12 +19,7 @@ from support.reference import split
 
 from rag_bm25 import RRF, BM25Index, IndexConfig, StoreError, Weighted
 from rag_bm25.index.searching import hybrid
-from rag_bm25.store.rows import Scope, SearchArm
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from rag_bm25.store.rows import ChunkRow, Match
+from rag_bm25.store.rows import ChunkRow, Match, Scope, SearchArm
 
 CONFIG = IndexConfig(chunk_size=4, analyzer=split, idf="lucene", dense_dim=2)
 Change: TypeAlias = "dict[str, tuple[str, list[float]]]"

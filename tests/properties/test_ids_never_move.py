@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 from support.reference import BM25, Corpus
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from rag_bm25 import BM25Index
+from rag_bm25 import BM25Index
 
 WORDS = [f"w{number}" for number in range(12)]
 TEXTS = {

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -13,9 +14,6 @@ from support.reference import split
 from support.strategies import texts
 
 from rag_bm25 import BM25Index, IndexConfig
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 CONFIG = IndexConfig(chunk_size=4, analyzer=split, dense_dim=2)
 

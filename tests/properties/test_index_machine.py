@@ -3,31 +3,25 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from support.clocks import Clocks
-from support.faulty_store import FaultyStore
+from support.faulty_store import FaultyStore, Moment
 from support.indexes import counts
 from support.late_store import LATE_SECONDS, Late, LateStore
 from support.lazy_store import LazyStore
-from support.memory_store import copied
+from support.memory_store import Collections, copied
 from support.reference import BM25, Corpus, recount, split
 from support.strategies import WORDS, corpora, idf_names, texts
 
 from rag_bm25 import BM25Index, IndexConfig
 from rag_bm25.errors import StoreError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from support.faulty_store import Moment
-    from support.memory_store import Collections
-
-    from rag_bm25.weighting.idf import IdfName
+from rag_bm25.weighting.idf import IdfName
 
 Key = tuple[str, str]  # namespace and id
 Contents = tuple[str, int] | None  # text and version, None where there is no chunk

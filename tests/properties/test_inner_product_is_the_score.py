@@ -6,7 +6,6 @@ Where a store rounds its weights to fp16, to 1e-3; and with ``rescore=True`` as 
 from __future__ import annotations
 
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import assume, given
@@ -19,13 +18,11 @@ from support.strategies import corpora, document_weightings, idf_names, query_we
 
 from rag_bm25 import BM25Index, IndexConfig
 from rag_bm25.definitions import UNSET
+from rag_bm25.documents.encoder import LengthUnit
 from rag_bm25.store.storage import FP16_TOLERANCE
+from rag_bm25.weighting.document import DocumentWeighting
+from rag_bm25.weighting.idf import IdfName
 from rag_bm25.weighting.query import QueryWeighting
-
-if TYPE_CHECKING:
-    from rag_bm25.documents.encoder import LengthUnit
-    from rag_bm25.weighting.document import DocumentWeighting
-    from rag_bm25.weighting.idf import IdfName
 
 
 def corpus_of(chunks: dict[str, str]) -> Corpus:

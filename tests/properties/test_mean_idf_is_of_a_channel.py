@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,11 +19,6 @@ from rag_bm25 import BM25Index, IndexConfig
 from rag_bm25.index.maintenance.copying import copy_index
 from rag_bm25.statistics.log.keys import keys_of
 from rag_bm25.statistics.log.packing import MARKED, pack_page, unpack_page
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
 
 CONFIG = IndexConfig(
     chunk_size=4, length_unit="terms", analyzer=in_all_channels, bigram_weight=0.5, character_weight=0.3

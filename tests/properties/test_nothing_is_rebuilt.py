@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 from support.memory_store import MemoryStore
 from support.reference import split
 
@@ -13,12 +16,6 @@ from rag_bm25 import BM25Index, IndexConfig
 from rag_bm25.statistics.log.packing import unpack_page
 from rag_bm25.statistics.log.stored_statistics import StoredStatistics
 from rag_bm25.weighting.idf import IdfInputs
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    import numpy as np
-    from numpy.typing import NDArray
 
 CONFIG = IndexConfig(chunk_size=4, length_unit="terms", analyzer=split)
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,6 +25,7 @@ from rag_bm25 import (
     BM25Index,
     Fuzzy,
     Grouping,
+    Hit,
     IndexConfig,
     Query,
     QueryExpansion,
@@ -32,14 +34,9 @@ from rag_bm25 import (
     ValueBoost,
 )
 from rag_bm25.index.searching import rescoring
+from rag_bm25.weighting.document import DocumentWeighting
 from rag_bm25.weighting.formulas import WEIGHTINGS
 from rag_bm25.weighting.ratio import largest_ratio
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from rag_bm25 import Hit
-    from rag_bm25.weighting.document import DocumentWeighting
 
 
 @contextmanager

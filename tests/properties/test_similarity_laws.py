@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -13,12 +13,9 @@ from hypothesis import strategies as st
 from support.strategies import document_weightings, idf_names, lengths, query_weightings, tfs, weightings
 
 from rag_bm25.weighting.document import DocumentWeighting
-from rag_bm25.weighting.formulas import MAX_TERM_K1, WEIGHTING_NAMES, WEIGHTINGS
+from rag_bm25.weighting.formulas import MAX_TERM_K1, WEIGHTING_NAMES, WEIGHTINGS, WeightingName
 from rag_bm25.weighting.idf import IdfInputs, IdfName, average_idf, idf, robertson_idf
-
-if TYPE_CHECKING:
-    from rag_bm25.weighting.formulas import WeightingName
-    from rag_bm25.weighting.query import QueryWeighting
+from rag_bm25.weighting.query import QueryWeighting
 
 HUGE = 2**48
 num_chunks = st.integers(1, 1000) | st.integers(1, HUGE)

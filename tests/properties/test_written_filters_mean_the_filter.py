@@ -6,7 +6,7 @@ the filter itself, within the namespaces that were asked for.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,11 +16,8 @@ from support.milvus_logic import LOGICS, Logic, can_tell, parse
 from rag_bm25.errors import FilterError
 from rag_bm25.filters import Expression, Not, parse_filter
 from rag_bm25.store.memory import matches
-from rag_bm25.store.milvus.expressions import where_clause
+from rag_bm25.store.milvus.expressions import Dialect, where_clause
 from rag_bm25.store.rows import Scope
-
-if TYPE_CHECKING:
-    from rag_bm25.store.milvus.expressions import Dialect
 
 NAMESPACES = ["mine", 'q"uo\\te', "新"]
 

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from random import Random
-from typing import TYPE_CHECKING
 
+from rag_bm25 import BM25Index, Hit
+from rag_bm25.query.query import QueryLike
 from rag_bm25.weighting.confidence import AnswerModel, Signals
-
-if TYPE_CHECKING:
-    from rag_bm25 import BM25Index, Hit
-    from rag_bm25.query.query import QueryLike
 
 WORDS = [f"w{number}" for number in range(80)]
 

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from rag_bm25.errors import StoreError
+from rag_bm25.store.rows import ChunkRow, KeyRange, LogRow
 from support.memory_store import MemoryStore
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from rag_bm25.store.rows import ChunkRow, KeyRange, LogRow
 
 Moment: TypeAlias = Literal["before", "halfway", "after", "full"]  # as a disk: no later write is stored, either
 

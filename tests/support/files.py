@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from rag_bm25 import BM25Index, IndexConfig
 from rag_bm25.ingestion.files import SourceFile, find_files
 from rag_bm25.ingestion.ingesting import IngestReport, ingest
 from rag_bm25.ingestion.reading import read_file
 from rag_bm25.ingestion.splitting import splitter
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 CONFIG = IndexConfig(chunk_size=40, analyzer=str.split)
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from rag_bm25.filters import Comparison
+from rag_bm25.filters import Comparison, Filter
 from support.rows import HOSTILE
-
-if TYPE_CHECKING:
-    from rag_bm25.filters import Filter
 
 DOCUMENTS: dict[str, dict[str, Any]] = {
     "three": {"a": 3},

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from hypothesis import strategies as st
 
 from support.hostile import json_values, mostly, scalars, texts
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 KEYS = ["a", "b", "a.b", "source", "x", "ab", "法律", "𠮷", "𠮷野", "%", '"']
 WORDS = [

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
 
 from rag_bm25.errors import IndexNotFoundError, ParameterError
+from rag_bm25.store.milvus.connection import Connection
+from rag_bm25.vectors.sparse import SparseVector
 from support.memory_store import Collections, MemoryStore
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    import pytest
-
-    from rag_bm25.store.milvus.connection import Connection
-    from rag_bm25.vectors.sparse import SparseVector
 
 FIELDS = [("text", "VARCHAR"), ("body", "VARCHAR"), ("sparse", "SPARSE_FLOAT_VECTOR")]
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import pytest
 
 from rag_bm25.errors import IndexNotFoundError, ParameterError
 from rag_bm25.ingestion import CollectionRows
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    import pytest
-
-    from rag_bm25.store.milvus.connection import Connection
+from rag_bm25.store.milvus.connection import Connection
 
 FIELDS = {"pk": "INT64", "body": "VARCHAR", "emb": "FLOAT_VECTOR", "other": "FLOAT_VECTOR"}
 

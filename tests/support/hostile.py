@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from hypothesis import strategies as st
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 SPECIAL = [0, -1, 1.5, -0.0, 1e308, 5e-324, float("nan"), float("inf"), 2**53 + 1, 2**63 - 1, 2**63, -(2**63), 10**400]
 

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING
 
 import pytest
 
-from rag_bm25 import BM25Index, IndexConfig
+from rag_bm25 import BM25Index, Explanation, IndexConfig, QueryWeighting
+from rag_bm25.documents.encoder import LengthUnit
+from rag_bm25.weighting.document import DocumentWeighting
 from support.memory_store import MemoryStore
 from support.reference import Count, split
-
-if TYPE_CHECKING:
-    from rag_bm25 import Explanation, QueryWeighting
-    from rag_bm25.documents.encoder import LengthUnit
-    from rag_bm25.weighting.document import DocumentWeighting
 
 CONFIG = IndexConfig(chunk_size=4, length_unit="terms", analyzer=split)
 

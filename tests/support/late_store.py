@@ -5,15 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from rag_bm25.errors import StoreError
+from rag_bm25.store.memory import Collections
 from rag_bm25.store.protocol import AmbiguousWriteError
+from rag_bm25.store.rows import ChunkRow
 from support.faulty_store import FaultyStore
-
-if TYPE_CHECKING:
-    from rag_bm25.store.memory import Collections
-    from rag_bm25.store.rows import ChunkRow
 
 LATE_SECONDS = 120.0
 

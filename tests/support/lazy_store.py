@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rag_bm25.store.deferred import DeferredRows
+from rag_bm25.store.rows import ChunkRow, KeyRange, LogRow
 from support.faulty_store import FaultyStore
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rag_bm25.store.rows import ChunkRow, KeyRange, LogRow
 
 
 class LazyStore(FaultyStore):

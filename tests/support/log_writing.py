@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection
 
 import numpy as np
 
@@ -10,13 +10,9 @@ from rag_bm25.statistics.corpus import Contribution
 from rag_bm25.statistics.log.keys import LogKey
 from rag_bm25.statistics.log.log import StatisticsLog
 from rag_bm25.statistics.log.writes import Change, Intent
+from rag_bm25.store.rows import LogRow
 from rag_bm25.vectors.terms import term_id
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
-
-    from rag_bm25.store.rows import LogRow
-    from support.memory_store import MemoryStore
+from support.memory_store import MemoryStore
 
 
 def counted(num_chunks: int = 1, total_length: int = 0, /, **df: int) -> Contribution:

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from rag_bm25.store import memory
 from rag_bm25.store.memory import Collections
 from rag_bm25.store.milvus.schema import generation_suffix
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from rag_bm25.store.rows import Match, SearchArm
-    from rag_bm25.store.search_params import SearchParams
-    from rag_bm25.vectors.sparse import SparseVector
+from rag_bm25.store.rows import Match, SearchArm
+from rag_bm25.store.search_params import SearchParams
+from rag_bm25.vectors.sparse import SparseVector
 
 
 class MemoryStore(memory.MemoryStore):

@@ -11,19 +11,15 @@ import ast
 import json
 import operator
 import re
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rag_bm25.checks import kind_of
-from rag_bm25.filters import And, Comparison, Not, Or
+from rag_bm25.filters import And, Comparison, Filter, Not, Or
 from rag_bm25.store import memory
 from rag_bm25.store.milvus.expressions import Dialect, Lite2Dialect, Lite3Dialect, where_clause
 from rag_bm25.store.rows import Scope
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from rag_bm25.filters import Filter
 
 ORDERS: dict[type, Callable[[Any, Any], bool]] = {
     ast.Gt: operator.gt,

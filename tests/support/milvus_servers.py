@@ -10,10 +10,11 @@ import subprocess
 import tempfile
 import time
 import warnings
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 from urllib.request import urlopen
 
 import pytest
@@ -21,9 +22,6 @@ import pytest
 from support import engines, sparse_shim
 from support.engines import MILVUS
 from support.proxy import Proxy
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 PORT, HEALTH_PORT = 19530, 9091
 SECONDS = 300  # that a container may take to start, on a machine with much else to do

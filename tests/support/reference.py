@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+from typing import Any
 
 TINY = 1e-6  # what a weight of zero or less becomes, where the formula has no floor of its own
 

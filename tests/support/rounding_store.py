@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
+from rag_bm25.store.rows import ChunkRow, Match, Scope, SearchArm
 from rag_bm25.store.storage import StorageInfo
 from rag_bm25.vectors.sparse import SparseVector
 from support.memory_store import MemoryStore
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    from rag_bm25.store.rows import ChunkRow, Match, Scope, SearchArm
 
 
 class RoundingStore(MemoryStore):

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import Any
 
+from rag_bm25.store.protocol import Store
 from rag_bm25.store.rows import ALL_CHUNKS, ChunkRow, Match, Scope
 from rag_bm25.vectors.sparse import SparseVector
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from rag_bm25.store.protocol import Store
-
 
 ONE = SparseVector.from_dict({1: 1.0})
 TOP = 2**32 - 2

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from rag_bm25.store.milvus import MilvusStore
+from rag_bm25.store.milvus import MilvusStore
 
 PATIENCE = 300.0  # seconds
 JSON_SECONDS = 60.0  # for the statistics of JSON, which 2.6 and later build last: no call tells whether they are there

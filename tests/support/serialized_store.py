@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import fcntl
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from functools import wraps
-from typing import TYPE_CHECKING, Any, cast
+from pathlib import Path
+from typing import Any, cast
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from contextlib import AbstractContextManager
-    from pathlib import Path
-
-    from rag_bm25.store.protocol import Store
+from rag_bm25.store.protocol import Store
 
 
 class SerializedStore:

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from rag_bm25.errors import StoreError
-
-if TYPE_CHECKING:
-    from support.memory_store import MemoryStore
+from support.memory_store import MemoryStore
 
 WRITES = {"create", "insert_chunks", "delete_chunks", "insert_log", "delete_log"}
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -12,9 +13,6 @@ from rag_bm25 import MMR, RM3, BM25Index, Decay, IndexConfig, NearDuplicates, Qu
 from rag_bm25.budget import check_budget, limited
 from rag_bm25.hits.highlights import Highlighting
 from rag_bm25.query.synonyms import Synonyms
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 NUM_CHUNKS = 20
 WORDS = [f"word{number}" for number in range(30)]

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import pickle
 import re
+from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import is_dataclass
 from enum import IntEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -38,9 +39,6 @@ from rag_bm25.definitions import Kind, Many, Named, OneOf, Option, Value, check_
 from rag_bm25.hits.options import SearchOptions
 from rag_bm25.index.searching.hybrid import FusionOptions
 from rag_bm25.weighting.query import DEFAULT_WEIGHTING
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 PACKAGE = Path(rag_bm25.__file__).parent
 OPTIONS = options_of(SearchOptions)

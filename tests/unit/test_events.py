@@ -6,8 +6,9 @@ import logging
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from support.faulty_store import FaultyStore
@@ -17,9 +18,6 @@ from rag_bm25 import BM25Index, Event, IndexConfig, StoreError
 from rag_bm25.statistics.log.log import StatisticsLog
 from rag_bm25.store.milvus import server
 from rag_bm25.store.milvus.connection import Connection
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 SECRETS = ("apple", "fig", "kim", "tenant-7", "page", "sesame")
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
+from support.memory_store import MemoryStore
 from support.reference import split
 
 from rag_bm25 import AnalyzerConfig, BM25Index, IndexConfig, Query, QueryExpansion, QueryPart, Synonyms
@@ -25,11 +27,6 @@ from rag_bm25.statistics.portable import read_statistics
 from rag_bm25.store.milvus.expressions import Lite2Dialect, where_clause
 from rag_bm25.store.rows import Scope
 from rag_bm25.vectors.terms import MAX_TERM_BYTES, Vocabulary, term_id
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from support.memory_store import MemoryStore
 
 HUGE = 10**5000  # Python does not write it in decimals
 BEYOND_FLOAT = 10**400

@@ -131,10 +131,7 @@ def verify(
     encoder: DocumentEncoder | None,
     progress: Callable[[Progress], None] | None = None,
 ) -> VerifyReport:
-    """Compare the stored statistics with a recount, the vocabulary with the counted terms, and vectors with texts.
-
-    Without an encoder, the vectors are only counted.
-    """
+    """Compare the stored statistics with a recount and, with an encoder, vectors with their texts."""
     found, wrong = _Recount(store), _WrongChunks(vocabulary, encoder) if encoder else None
     found.run(progress, wrong.note if wrong else None)
     counted = found.statistics

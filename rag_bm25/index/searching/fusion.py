@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
@@ -48,8 +49,21 @@ class ScoreRange:
         return (score - self.low) / (self.high - self.low) if self.high > self.low else 1.0
 
 
+class FusionMethod(ABC):
+    """A method to make one score of those of two arms."""
+
+    @property
+    @abstractmethod
+    def upper_bound(self) -> float:
+        """Maximum fused score."""
+
+    @abstractmethod
+    def fuse(self, sparse: ArmScores, dense: ArmScores, bound: float) -> dict[str, float]:
+        """Fuse the scores of the candidates, in no particular order; `bound` is that of the query's BM25 scores."""
+
+
 @dataclass(frozen=True)
-class RRF:
+class RRF(FusionMethod):
     r"""Reciprocal rank fusion: :math:`\sum_{arms} 1 / (k + rank)`, ranks from 1 [1]_.
 
     It uses ranks alone, so the different scales of BM25 and dense scores do not matter.
@@ -80,21 +94,7 @@ class RRF:
         """Maximum fused score: rank 1 in both arms."""
         return 2 / (self.k + 1)
 
-    def fuse(self, sparse: ArmScores, dense: ArmScores, bound: float) -> dict[str, float]:  # noqa: ARG002 - as Weighted's
-        """Fuse the scores of two arms.
-
-        Parameters
-        ----------
-        sparse, dense : mapping of str to float
-            Candidate id -> score, best first.
-        bound : float
-            Not used: ranks have no scale.
-
-        Returns
-        -------
-        dict of str to float
-            Candidate id -> fused score, in no particular order.
-        """
+    def fuse(self, sparse: ArmScores, dense: ArmScores, bound: float) -> dict[str, float]:  # noqa: ARG002 - of scores
         fused: dict[str, float] = {}
         for arm in (sparse, dense):
             for rank, candidate in enumerate(arm, 1):
@@ -103,7 +103,7 @@ class RRF:
 
 
 @dataclass(frozen=True)
-class Weighted:
+class Weighted(FusionMethod):
     """Weighted sum of both scores, after each is normalised to a scale of about 0..1.
 
     BM25 scores have no upper limit and differ from query to query; a cosine lies in -1..1. Added without normalisation,
@@ -147,20 +147,6 @@ class Weighted:
         return self.sparse + self.dense
 
     def fuse(self, sparse: ArmScores, dense: ArmScores, bound: float) -> dict[str, float]:
-        """Fuse the scores of two arms.
-
-        Parameters
-        ----------
-        sparse, dense
-            As for :meth:`RRF.fuse`.
-        bound : float
-            Upper bound of the query's BM25 scores, > 0 if `sparse` has candidates.
-
-        Returns
-        -------
-        dict of str to float
-            As from :meth:`RRF.fuse`.
-        """
         fused: dict[str, float] = {}
         for weight, arm, upper_bound in ((self.sparse, sparse, bound), (self.dense, dense, 1.0)):
             scores = ScoreRange.of(self.normalization, arm, upper_bound)

@@ -16,13 +16,6 @@ class QueryMemo(Generic[T]):
 
     A query comes again when its score is explained or divided by its maximum, when more hits are wanted, and from
     other users.
-
-    Examples
-    --------
-    >>> memo = QueryMemo(size=1)
-    >>> view = object()
-    >>> memo.get("a", view, lambda: 1), memo.get("a", view, lambda: 2), memo.get("a", object(), lambda: 3)
-    (1, 1, 3)
     """
 
     def __init__(self, size: int = 256) -> None:

@@ -54,10 +54,7 @@ MOST_AT_FIRST = 400  # rows, unless more are needed: reading them takes as long 
 
 @dataclass(frozen=True, eq=False)
 class Selector(Generic[H]):
-    """Select k hits, or groups of them, from the candidates of one query: the pipeline of all searches.
-
-    Boosts, the minimum score, the reranker, near duplicates and groups, and the choice follow one after the other.
-    """
+    """Select k hits, or groups of them, from the candidates of one query: the pipeline of all searches."""
 
     store: Store
     events: Events

@@ -405,10 +405,7 @@ def delete_leftovers(store: Store, intent: Intent) -> None:
 
 
 def count_unfinished(store: Store, log: StatisticsLog) -> int:
-    """Count the batches of dead writers as a search finds their chunks, for those who may not finish them.
-
-    Returns the number of rows that no search finds, since their chunk has a newer one.
-    """
+    """Count the batches of dead writers as searches find their chunks; return the number of rows that none finds."""
     superseded = 0
     for intent in log.intents():
         stored = _read_stored(store, [change.digest for change in intent.changes])

@@ -73,10 +73,7 @@ class Workers:
 
 
 class WorkerPools:
-    """The worker processes of one index, kept from call to call.
-
-    A call with another number of processes ends those that no call uses; calls at the same time share a pool.
-    """
+    """The worker processes of one index, kept from call to call, and shared by calls at the same time."""
 
     def __init__(self, config: IndexConfig) -> None:
         self._config = config

@@ -14,26 +14,7 @@ AFTER_ADDRESS = re.compile("[?#]")  # a query or a fragment begins
 
 
 def is_missing_file(uri: str | Path) -> bool:
-    """Return whether a URI is the path of a database file that does not exist.
-
-    Parameters
-    ----------
-    uri : str or Path
-        A path ending in ``.db``, or the address of a server.
-
-    Returns
-    -------
-    bool
-        False for addresses.
-
-    Examples
-    --------
-    >>> is_missing_file("http://localhost:19530")
-    False
-    >>> is_missing_file(":memory:")
-    Traceback (most recent call last):
-    rag_bm25.errors.ParameterError: uri must be a path ending in .db, such as ./rag.db, or an address ...
-    """
+    """Return whether a URI is the path of a database file that does not exist."""
     return not is_address(uri) and not check_path(uri).exists()
 
 

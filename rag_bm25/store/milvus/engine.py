@@ -53,10 +53,7 @@ UNREACHABLE = (
 
 
 class Engine:
-    """A connection to Milvus, shared by all threads.
-
-    Engines override attributes and methods; the defaults are the common case.
-    """
+    """A connection to Milvus, shared by all threads; engines override its attributes and methods."""
 
     exclusive = False
     defers = False  # whether log rows may wait for those after them

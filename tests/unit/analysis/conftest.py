@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
 from rag_bm25.analysis import segmentation
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 @pytest.fixture(scope="package", autouse=True)

@@ -11,10 +11,8 @@ from rag_bm25.analysis import Analyzer, AnalyzerConfig
 from rag_bm25.analysis.bigrams import SHORT
 from rag_bm25.analysis.normalization import join_lines, normalize
 from rag_bm25.analysis.text import AnalysedText
-from rag_bm25.documents.encoder import DocumentEncoder
 from rag_bm25.errors import ParameterError
 from rag_bm25.vectors.terms import BIGRAM_MARK, is_bigram, is_word
-from rag_bm25.weighting.document import DocumentWeighting
 
 BOTH = Analyzer(AnalyzerConfig(word_bigrams=False))
 EACH = Analyzer(AnalyzerConfig(word_bigrams=False, distinct_bigrams=False))
@@ -78,15 +76,6 @@ def test_queries_have_the_bigrams_of_chunks(text: str) -> None:
     query = AnalysedText.of_query(exact, text)
     bigrams = [*query.bigrams, *filter(is_bigram, query.question_terms)]
     assert Counter(bigrams) == Counter(filter(is_bigram, BOTH(text)))
-
-
-@given(st.text(st.characters(max_codepoint=0x24F, exclude_categories=["Cs"])))
-@example("The state-of-the-art model, café naïve £5")
-def test_text_in_latin_script_has_the_same_vectors_with_and_without(text: str) -> None:
-    weighting = DocumentWeighting(500)
-    one, other = (DocumentEncoder(analyzer, weighting, "terms").encode([text]) for analyzer in (BOTH, WORDS))
-    assert one.vectors[0] == other.vectors[0]
-    assert one.lengths.tolist() == other.lengths.tolist()
 
 
 @given(texts | st.lists(st.sampled_from([BIGRAM_MARK, *PIECES]), max_size=12).map("".join))

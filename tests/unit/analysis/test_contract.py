@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -16,9 +16,6 @@ from rag_bm25.analysis.contract import (
     stored_analyzer,
 )
 from rag_bm25.errors import ConfigMismatchError, FormatError, ParameterError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 AS_CHUNKS = AnalyzerConfig(query_segmentation="search", question_words=(), query_stop_structures=False)
 

@@ -7,8 +7,9 @@ import random
 import sys
 import threading
 import warnings
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import pytest
 from support.data import shared_data
@@ -18,9 +19,6 @@ from rag_bm25.analysis import Analyzer, AnalyzerConfig, segmentation
 from rag_bm25.analysis.dictionary import read_dictionary, whole_word_frequencies
 from rag_bm25.analysis.segmentation import load_segmenter
 from rag_bm25.errors import MissingExtraError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 @pytest.fixture

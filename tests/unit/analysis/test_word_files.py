@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -10,9 +10,6 @@ from hypothesis import strategies as st
 
 from rag_bm25 import Analyzer, AnalyzerConfig, InputError
 from rag_bm25.analysis import read_stop_words, read_user_words, word_files
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def written(folder: Path, text: str | bytes) -> Path:

@@ -271,11 +271,6 @@ def test_any_mapping_will_do() -> None:
     assert chunk.metadata == {"a": 1}
 
 
-def test_metadata_keeps_types_apart() -> None:
-    (chunk,) = check_chunks(["text"], None, [{"a": [1, 1.0, True, None, "1", 2**60]}])
-    assert [type(value) for value in chunk.metadata["a"]] == [int, float, bool, type(None), str, int]
-
-
 # Batches
 
 

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -12,12 +11,10 @@ from support.strategies import document_weightings, texts, weightings, words
 
 from rag_bm25.documents.encoder import DocumentEncoder, LengthUnit, _with_ids
 from rag_bm25.documents.token_numbers import number_tokens
+from rag_bm25.vectors.sparse import SparseBatch
 from rag_bm25.vectors.terms import NO_TERMS_ID, term_id
 from rag_bm25.weighting.document import DocumentWeighting
 from rag_bm25.weighting.fields import FieldWeight
-
-if TYPE_CHECKING:
-    from rag_bm25.vectors.sparse import SparseBatch
 
 IDS = {"a": 5, "b": 3, "c": 2**32 - 2}
 
@@ -90,26 +87,6 @@ def test_lengths_in_terms_leave_bigrams_out() -> None:
     assert set(encoded.vectors[0].to_dict()) == set(map(term_id, ["劳动", "合同", "\0劳动", "\0动合"]))
 
 
-@pytest.mark.parametrize("at", [0, 1, 2])
-def test_chunk_without_terms_gets_the_placeholder_wherever_it_stands(at: int) -> None:
-    chunks = ["a a", "b"]
-    chunks.insert(at, " ")
-    encoded = encoder().encode(chunks, IDS)
-    expected = [{5: 0.6809}, {3: 0.6038}]
-    expected.insert(at, {NO_TERMS_ID: 1.0})
-    assert [row.to_dict() for row in encoded.vectors] == [pytest.approx(row, abs=1e-3) for row in expected]
-
-
-def test_neighbouring_chunks_without_terms_get_a_placeholder_each() -> None:
-    encoded = encoder().encode(["", "", "a", ""], IDS)
-    assert [list(row.to_dict()) for row in encoded.vectors] == [[0], [0], [5], [0]]
-
-
-def test_length_of_a_chunk_without_terms_is_kept() -> None:
-    assert encoder("characters").encode(["   "]).lengths.tolist() == [3]
-    assert encoder("terms").encode(["   "]).lengths.tolist() == [0]
-
-
 def test_empty_mapping_of_ids_is_not_taken_for_none() -> None:
     with pytest.raises(KeyError):
         encoder().encode(["a"], {})
@@ -130,14 +107,6 @@ def test_each_text_is_analysed_once() -> None:
 
 TITLE = FieldWeight(chunk_size=2, weight=3.0, b=0.5)
 FIELDED = DocumentEncoder(str.split, DocumentWeighting(4, fields={"title": TITLE}), "terms")
-
-
-def test_field_counts_as_its_weight_and_length_say() -> None:
-    # a: 1 / (0.25 + 0.75 * 2 / 4) = 1.6 in the text, 3 * 2 / (0.5 + 0.5 * 3 / 2) = 4.8 in the title; b: 1.6; c: 2.4
-    vectors = FIELDED.encode(["a b"], IDS, [{"title": "a a c"}]).vectors
-    assert vectors[0].to_dict() == pytest.approx(
-        {5: 6.4 / (6.4 + 1.5), 3: 1.6 / (1.6 + 1.5), 2**32 - 2: 2.4 / (2.4 + 1.5)}, rel=1e-6
-    )
 
 
 @pytest.mark.parametrize("metadata", [{}, {"title": None}, {"title": ""}, {"title": []}, {"title": 7}, {"other": "c"}])

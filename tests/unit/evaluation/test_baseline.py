@@ -6,7 +6,8 @@ import json
 import math
 from dataclasses import replace
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -14,15 +15,10 @@ from hypothesis import strategies as st
 from support.indexes import CONFIG, filled
 from support.memory_store import MemoryStore
 
-from rag_bm25 import BM25Index, InputError
+from rag_bm25 import BM25Index, IndexConfig, InputError
 from rag_bm25.evaluation import BeirDataset, evaluate
 from rag_bm25.evaluation.baseline import Baseline, RecordedHit, RecordedQuery, Recorder
 from rag_bm25.evaluation.changes import ALPHA, Fall, compare
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from rag_bm25 import IndexConfig
 
 LUCENE = replace(CONFIG, idf="lucene")
 SET = BeirDataset({}, {"q": "apple fig"}, {"q": {"d": 1, "e": 0}})

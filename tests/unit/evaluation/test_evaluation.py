@@ -7,14 +7,26 @@ import math
 import re
 import shutil
 import sys
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from support.answers import make_set
 from support.memory_store import MemoryStore
 
-from rag_bm25 import BM25Index, FieldWeight, IndexConfig, InputError, MissingExtraError, ParameterError, Progress
+from rag_bm25 import (
+    BM25Index,
+    FieldWeight,
+    Hit,
+    HybridHit,
+    IndexConfig,
+    InputError,
+    MissingExtraError,
+    ParameterError,
+    Progress,
+)
 from rag_bm25.evaluation import (
     BeirDataset,
     calibrate_answers,
@@ -25,12 +37,7 @@ from rag_bm25.evaluation import (
     measure_queries,
 )
 from rag_bm25.evaluation.running import add_corpus, mean_length, search_queries, write_run
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
-
-    from rag_bm25 import Hit, HybridHit, WeightingName
+from rag_bm25.weighting.formulas import WeightingName
 
 CORPUS = [
     {"_id": "d1", "title": "Apples", "text": "grow on trees"},

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from itertools import pairwise
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from rag_bm25 import BM25Index, Chunk, IndexConfig, InputError, ParameterError
+from rag_bm25 import BM25Index, Chunk, IndexConfig
 from rag_bm25.hits import neighbors
 from rag_bm25.hits.neighbors import join, run_around
 from rag_bm25.index.searching.contexts import read_passages
 from rag_bm25.ingestion import find_files, ingest
 from rag_bm25.store.memory import MemoryStore
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def chunk(id_: str, text: str, **metadata: object) -> Chunk:
@@ -140,12 +138,3 @@ def test_the_header_of_a_table_is_there_once_and_above_the_chunk_that_was_asked_
             header = piece.text.removesuffix(text[place])
             assert whole.text[whole.start : whole.end] == piece.text
             assert whole.text[: whole.start] + whole.text[whole.start + len(header) :] == text
-
-
-def test_wrong_arguments_are_refused() -> None:
-    with BM25Index.open(":memory:", "docs", config=IndexConfig(chunk_size=9)) as index:
-        index.add(["text"], ids=["a"])
-        with pytest.raises(InputError, match="hit must be a Hit or a Chunk, got str"):
-            index.neighbors("a")  # type: ignore[arg-type]
-        with pytest.raises(ParameterError, match=r"before must be an int in 0\.\.16384, got -1"):
-            index.neighbors(index.get(["a"])[0], before=-1)

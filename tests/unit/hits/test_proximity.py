@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
-from rag_bm25 import BM25Index, IndexConfig, ParameterError, Proximity
+from rag_bm25 import BM25Index, IndexConfig, Proximity
 from rag_bm25.analysis.phrases import PhraseText
 from rag_bm25.hits.proximity import nearness
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 TEXTS = {
     "far": "The notice was given in writing, and nobody knew the period.",
@@ -91,10 +89,3 @@ def test_the_explanation_is_the_score(index: BM25Index) -> None:
         explained = index.explain("notice period", hit.id, rerank=proximity)
         assert explained.value == hit.score
         assert "by Proximity, in place of the score of the search" in str(explained)
-
-
-def test_other_parameters_are_refused(index: BM25Index) -> None:
-    with pytest.raises(ParameterError, match="weight must be a finite number >= 0, got -1"):
-        Proximity(index, weight=-1)
-    with pytest.raises(ParameterError, match=r"depth must be an int in 1\.\.16384, got 0"):
-        Proximity(index, depth=0)

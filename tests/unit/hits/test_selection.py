@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -31,9 +32,6 @@ from rag_bm25.hits.selection import (
     rerank,
 )
 from rag_bm25.vectors.sparse import EMPTY, SparseVector
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 BOOSTS = [ValueBoost("kind", {"up": 4.0, "down": 0.5})]
 

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 from support.clocks import Clocks
+from support.memory_store import MemoryStore
 
-if TYPE_CHECKING:
-    from support.memory_store import MemoryStore
-
-    from rag_bm25 import BM25Index
+from rag_bm25 import BM25Index
 
 
 @pytest.fixture

@@ -6,19 +6,14 @@ import gc
 import logging
 import threading
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 from support.memory_store import MemoryStore
 
-from rag_bm25 import BM25Index
+from rag_bm25 import BM25Index, IndexConfig
 from rag_bm25.errors import StoreError
 from rag_bm25.index import background_refresh
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from rag_bm25 import IndexConfig
 
 INTERVAL = 0.01
 

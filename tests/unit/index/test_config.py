@@ -3,8 +3,9 @@ from __future__ import annotations
 import copy
 import json
 import pickle
+from collections.abc import Callable
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from support.reference import split
@@ -15,10 +16,6 @@ from rag_bm25.errors import ConfigMismatchError, FormatError, ParameterError
 from rag_bm25.index.config import IndexConfig
 from rag_bm25.index.stored_config import config_from_dict, config_to_dict, dense_field_of, require_same
 from rag_bm25.weighting.fields import DEFAULT_FIELDS, FieldWeight
-from rag_bm25.weighting.formulas import WEIGHTING_NAMES
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 def no_vowels(text: str) -> list[str]:
@@ -87,40 +84,6 @@ def test_default_fields_are_kept_as_plain_values() -> None:
 
 def test_default_fields_are_none_where_the_weighting_cannot_combine_them() -> None:
     assert IndexConfig(chunk_size=5, fields="default", weighting="sqrt-normalised").fields == {}
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"chunk_size": -5}, "chunk_size must be a finite number > 0, got -5"),
-        ({"k3": 1e308}, "k3 must be a number in [0, 1,000,000] or None, got 1e+308"),
-        ({"dense_dim": 1}, "dense_dim must be an int in 2..32768 or None, got 1"),
-        ({"length_unit": "bytes"}, "length_unit must be one of estimated_characters, characters, terms, got 'bytes'"),
-        ({"weighting": "okapi"}, f"weighting must be one of {', '.join(WEIGHTING_NAMES)}, got 'okapi'"),
-        ({"delta": 0.5}, "delta must be None for 'bm25', which has none, got 0.5"),
-        ({"fields": None}, "fields must be default or a mapping of names to FieldWeight, got None"),
-        ({"fields": "title"}, "fields must be default or a mapping of names to FieldWeight, got 'title'"),
-        ({"analyzer": "jieba"}, "analyzer must be an AnalyzerConfig or a callable, got 'jieba'"),
-        ({"analyzer": None}, "analyzer must be an AnalyzerConfig or a callable, got None"),
-    ],
-)
-def test_parameter_out_of_range_is_refused(change: dict[str, object], message: str) -> None:
-    with pytest.raises(ParameterError) as caught:
-        replace(CONFIG, **change)
-    assert str(caught.value) == message
-
-
-def test_callable_is_the_analyzer_itself() -> None:
-    assert CONFIG.build_analyzer() is split
-
-
-def test_stored_config_opens_with_the_same_one() -> None:
-    assert config_from_dict(stored(), CONFIG) is CONFIG
-
-
-def test_query_side_may_differ_from_the_stored_one() -> None:
-    other = replace(CONFIG, idf="lucene", epsilon=0.5, k3=8.0)
-    assert config_from_dict(stored(), other) is other
 
 
 def test_equal_numbers_of_another_type_are_no_difference() -> None:

@@ -8,19 +8,16 @@ import inspect
 import os
 import threading
 import weakref
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from support.memory_store import MemoryStore
 
 from rag_bm25 import AsyncBM25Index, BM25Index, IndexConfig, IndexNotFoundError, InputError, StoreError
 from rag_bm25.index.coroutines import PAGE, iterate_in_thread
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Iterator
-
-    from support.memory_store import MemoryStore
 
 SOON = 20.0  # seconds; what is not stuck takes milliseconds
 FRUIT = ["apple pie", "apple tart", "banana split"]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from support.memory_store import MemoryStore
@@ -20,9 +20,6 @@ from rag_bm25 import (
     QueryWeighting,
     Synonyms,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 DEMO = Path(__file__).parents[3] / "scripts" / "demo" / "documents"
 SYNONYMS = QueryExpansion(Synonyms.of({"fruit": {"apple": 1.0}}))

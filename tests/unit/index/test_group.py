@@ -6,7 +6,8 @@ import asyncio
 import gc
 import weakref
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from support.indexes import CONFIG, filled
@@ -30,17 +31,13 @@ from rag_bm25 import (
 from rag_bm25.events import Events
 from rag_bm25.index import dry_run
 from rag_bm25.index.group import GroupStatistics
+from rag_bm25.index.live_statistics import LiveStatistics
 from rag_bm25.index.searching.group_store import Threads
 from rag_bm25.ingestion import find_files, ingest, reindex
 from rag_bm25.statistics.count_table import Counts, _Level
 from rag_bm25.statistics.merging import MergedTerms
 from rag_bm25.statistics.view import StatisticsView
 from rag_bm25.vectors.terms import Vocabulary
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from rag_bm25.index.live_statistics import LiveStatistics
 
 LEFT, RIGHT = {"1": "apple pie", "2": "fig"}, {"1": "apple apple tart", "3": "plum apple"}
 

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import threading
-
 import pytest
 from support.memory_store import MemoryStore
-from support.reference import split
 
 from rag_bm25 import BM25Index, IndexConfig
 from rag_bm25.documents.chunks import pk_digest
@@ -44,30 +41,6 @@ def test_embedded_index_never_looks_for_others(filled: BM25Index, store: MemoryS
     assert store.calls == ["search"]
 
 
-# Threads
-
-
-def test_threads_may_search_and_write_at_once(index: BM25Index) -> None:
-    failures: list[BaseException] = []
-
-    def work(name: str) -> None:
-        try:
-            for number in range(25):
-                index.add([f"apple {name} w{number}"], ids=[f"{name}{number % 5}"])
-                assert all(hit.score > 0 for hit in index.search(f"apple w{number}"))
-        except BaseException as error:  # noqa: BLE001
-            failures.append(error)
-
-    threads = [threading.Thread(target=work, args=(name,)) for name in "abcd"]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert failures == []
-    assert index.stats().num_chunks == 20
-    assert index.verify().ok
-
-
 # Namespaces
 
 
@@ -87,10 +60,3 @@ def test_keys_are_digests_and_slots_and_never_the_ids(index: BM25Index, store: M
     index.add(["apple"] * len(odd), ids=odd, namespace="law")
     assert set(store.collections.chunks) == {pk_digest("law", id_) + "a" for id_ in odd}
     assert [chunk.id for chunk in index.get(odd, namespace="law")] == odd
-
-
-def test_callable_analyzer_is_used_for_both_sides(store: MemoryStore) -> None:
-    config = IndexConfig(chunk_size=500, analyzer=lambda text: split(text.lower()))
-    index = BM25Index.from_store(store, config=config)
-    index.add(["Apple"], ids=["1"])
-    assert [hit.id for hit in index.search("aPPLE")] == ["1"]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from support.memory_store import MemoryStore
@@ -11,9 +12,6 @@ from support.writes import writes
 
 from rag_bm25 import BM25Index, ConfigMismatchError
 from rag_bm25.index.maintenance.copying import copy_index
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 NAMED = r"the analyzer support\.reference\.split: pass that callable as analyzer, or as preprocess_func"
 

@@ -6,9 +6,12 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import pytest
 from support.memory_store import MemoryStore
@@ -18,11 +21,6 @@ from rag_bm25 import RM3, BM25Index, Fuzzy, IndexConfig, QueryExpansion
 from rag_bm25.errors import StoreError
 from rag_bm25.index import live_statistics
 from rag_bm25.index.maintenance.copying import copy_index
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-    from types import FrameType
 
 SOON = 20.0  # seconds; a call that is not stuck takes milliseconds
 CHUNKS = ["apple pie", "apple tart", "banana split"]

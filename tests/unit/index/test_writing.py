@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from support.memory_store import MemoryStore
@@ -18,26 +19,9 @@ from rag_bm25.errors import (
     ParameterError,
     StoreError,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from rag_bm25.store.rows import ChunkRow
-
+from rag_bm25.store.rows import ChunkRow
 
 # Writing
-
-
-def test_same_text_twice_is_one_chunk(index: BM25Index) -> None:
-    one, other = index.add(["apple", "apple"])
-    assert one == other
-    assert index.stats().num_chunks == 1
-
-
-def test_same_text_with_other_metadata_is_another_chunk(index: BM25Index) -> None:
-    one, other = index.add(["apple", "apple"], metadatas=[{"page": 1}, {"page": 2}])
-    assert one != other
-    assert index.stats().num_chunks == 2
 
 
 @pytest.mark.parametrize("metadata", [None, {}, {"title": None}, {"Title": "fig"}, {"title": "fig"}])
@@ -49,15 +33,6 @@ def test_vectors_are_made_of_the_metadata_that_can_be_added(store: MemoryStore, 
     assert index.encode_documents(["apple"], [metadata]) == [row.vector]
     index.add(["pear"])
     assert index.encode_documents(["pear"]) == index.encode_documents(["pear"], [None])
-
-
-@pytest.mark.parametrize("metadata", [5, {"title": 5}])
-def test_vectors_are_refused_where_chunks_are(store: MemoryStore, metadata: Any) -> None:
-    config = IndexConfig(chunk_size=4, analyzer=split, fields={"title": FieldWeight(chunk_size=2)})
-    index = BM25Index.from_store(store, config=config)
-    for call in (index.add, index.encode_documents):
-        with pytest.raises(InputError, match=r"metadatas\[0\]"):
-            call(["apple"], metadatas=[metadata])
 
 
 def test_nothing_can_be_added(index: BM25Index, store: MemoryStore) -> None:
@@ -278,47 +253,6 @@ def test_text_without_terms_is_stored_and_never_found(index: BM25Index) -> None:
     assert index.verify().ok
 
 
-def test_same_id_in_two_namespaces_is_two_chunks(index: BM25Index) -> None:
-    index.add(["apple"], ids=["1"])
-    index.add(["fig"], ids=["1"], namespace="law")
-    assert index.delete(["1"], namespace="law") == 1
-    assert [chunk.text for chunk in index.get(["1"])] == ["apple"]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"texts": ["good", "b\0"]}, "texts[1] has a NUL at character 1"),
-        ({"texts": ["good", None]}, "texts[1] must be a str, got NoneType"),
-        ({"texts": ["good", "\ud800"]}, "texts[1] has a lone surrogate at character 0"),
-        (
-            {"texts": ["good", "x" * 70_000], "ids": ["1", "2"]},
-            "texts[1] (id '2') has 70,000 bytes of UTF-8, at most 65,535 are allowed",
-        ),
-        ({"texts": ["good"], "ids": ["1", "2"]}, "ids and texts must have the same length, got 2 and 1"),
-        (
-            {"texts": ["a", "b"], "ids": ["1", "1"]},
-            "ids must be distinct in one call: texts[0] and texts[1] both have the id '1', and differ in their text",
-        ),
-        ({"texts": ["a"], "ids": [""]}, "ids[0] must not be empty"),
-        ({"texts": ["a"], "ids": ["x" * 513]}, "ids[0] has 513 bytes of UTF-8, at most 512 are allowed"),
-        (
-            {"texts": ["good", "b"], "metadatas": [None, {"page": float("nan")}]},
-            "metadatas[1]['page'] is nan, which JSON does not have",
-        ),
-        ({"texts": ["good"], "namespace": None}, "namespace must be a str, got NoneType"),
-    ],
-)
-def test_bad_input_is_refused_and_nothing_is_written(
-    index: BM25Index, store: MemoryStore, arguments: dict[str, Any], message: str
-) -> None:
-    store.calls.clear()
-    with pytest.raises(InputError) as caught:
-        index.add(**arguments)
-    assert str(caught.value) == message
-    assert writes(store) == []
-
-
 def test_an_id_that_is_the_hash_of_another_chunk_loses_nothing(index: BM25Index, store: MemoryStore) -> None:
     (made,) = index.add(["first"])
     index.delete([made])
@@ -371,23 +305,3 @@ def test_dropping_a_namespace_leaves_the_others(filled: BM25Index) -> None:
     assert filled.drop_namespace("") == 3
     assert filled.stats().num_chunks == 1
     assert filled.verify().ok
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"ids": "12"}, "ids must be a sequence of str, got str; for a single one, pass a list: [ids]"),
-        ({"ids": ["1", ""]}, "ids[1] must not be empty"),
-        ({}, "delete needs ids or a filter, and not both"),
-        ({"ids": ["1"], "filter": {"page": 1}}, "delete needs ids or a filter, and not both"),
-        ({"filter": {}}, "delete needs a filter that is not empty; to delete a whole namespace, use drop_namespace"),
-        ({"ids": ["1"], "namespace": 7}, "namespace must be a str, got int"),
-    ],
-)
-def test_bad_delete_is_refused_and_nothing_is_deleted(
-    filled: BM25Index, store: MemoryStore, arguments: dict[str, Any], message: str
-) -> None:
-    with pytest.raises(InputError) as caught:
-        filled.delete(**arguments)
-    assert str(caught.value) == message
-    assert writes(store) == []

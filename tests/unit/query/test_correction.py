@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from rag_bm25 import Analyzer, Fuzzy
+from rag_bm25.analysis import TextAnalyzer
 from rag_bm25.query.correction import Corrector
 from rag_bm25.query.lookup import TermLookup
 from rag_bm25.query.spelling import Speller
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    from rag_bm25.analysis import TextAnalyzer
 
 pytest.importorskip("rapidfuzz")
 

@@ -2,9 +2,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
-from support import reference
-from support.strategies import corpora, query_weightings, texts
 
 from rag_bm25.documents.encoder import DocumentEncoder
 from rag_bm25.query.encoder import QueryEncoder
@@ -28,25 +25,6 @@ CORPUS = counted({"1": "apple banana", "2": "apple cherry", "3": "apple", "4": "
 
 def encoder(weighting: QueryWeighting | None = None) -> QueryEncoder:
     return QueryEncoder(str.split, weighting or QueryWeighting(idf="lucene").over(DEFAULT_WEIGHTING), TermIds())
-
-
-@given(corpora(min_size=1), texts(), query_weightings)
-def test_query_weights_are_the_printed_formulas(chunks: dict[str, str], query: str, weighting: QueryWeighting) -> None:
-    corpus = reference.Corpus({id_: text.split() for id_, text in chunks.items()})
-    average = reference.average_idf(list(corpus.dfs().values()), corpus.n)
-    expected = {
-        term_id(term): reference.saturated(query.split().count(term), weighting.k3)
-        * reference.idf(weighting.idf, corpus.df(term), corpus.n, weighting.epsilon, average)
-        for term in query.split()
-        if corpus.df(term)
-    }
-    encoded = encoder(weighting).encode(query, counted(chunks))
-    assert encoded.to_dict() == pytest.approx(expected, rel=1e-6)
-
-
-@pytest.mark.parametrize("query", ["", "  ", "unknown", "unknown words"])
-def test_query_without_known_terms_is_empty(query: str) -> None:
-    assert encoder().encode(query, CORPUS) == EMPTY
 
 
 def test_ids_of_a_query_rise() -> None:
@@ -175,13 +153,6 @@ def test_terms_that_share_an_id_add_up() -> None:
     )
     both, alone = made.encode("fig figs", CORPUS), made.encode("fig", CORPUS)
     assert both.to_dict() == pytest.approx({term_id("fig"): 2 * alone.get(term_id("fig"))})
-
-
-def test_encoding_leaves_the_statistics_alone() -> None:
-    before = CORPUS.contribution()
-    encoder().encode("apple fig unknown", CORPUS)
-    after = CORPUS.contribution()
-    assert (before.ids.tolist(), before.df.tolist()) == (after.ids.tolist(), after.df.tolist())
 
 
 def test_boost_multiplies_the_weight_of_its_term_alone() -> None:

@@ -183,16 +183,3 @@ def test_a_chunk_must_be_where_was_searched(filled: BM25Index) -> None:
         filled.explain("apple", "9", namespace=None)
     with pytest.raises(ChunkNotFoundError, match=r"^no chunk '9' in the namespace 'x' of memory$"):
         filled.explain("apple", "9", namespace="x")
-
-
-@pytest.mark.parametrize(
-    ("query", "id_", "message"),
-    [
-        (7, "1", "a query must be a str, a mapping of str to float or a Query, got int"),
-        ("apple", "", "id must not be empty"),
-    ],
-)
-def test_bad_question_is_refused(filled: BM25Index, query: str, id_: str, message: str) -> None:
-    with pytest.raises(InputError) as caught:
-        filled.explain(query, id_)
-    assert str(caught.value) == message

@@ -49,23 +49,6 @@ def test_every_method_checks_its_options(method: str) -> None:
             ask(*arguments.get(method, ("apple",)), statistics="corpus")
 
 
-@pytest.mark.parametrize(
-    ("option", "message"),
-    [
-        ({"weighting": {"idf": "zero"}}, "weighting must be a QueryWeighting, got {'idf': 'zero'}"),
-        ({"expansion": {"a": ["b"]}}, "expansion must be a QueryExpansion, got {'a': ['b']}"),
-        ({"min_should_match": "most"}, "min_should_match must be an int or a str such as '75%', '-1' or '3<90%'"),
-        ({"min_score": float("nan")}, "min_score must be a finite number, got nan"),
-        ({"group": "source"}, "group must be a Grouping, got 'source'"),
-        ({"feedback": "rm3"}, "feedback must be a Rocchio or an RM3 or an RSJ, got 'rm3'"),
-    ],
-)
-def test_options_of_other_types_are_refused(option: dict[str, Any], message: str) -> None:
-    with pytest.raises(ParameterError) as caught:
-        check_options(option)
-    assert str(caught.value).startswith(message)
-
-
 def test_saturation_can_be_switched_off_per_search() -> None:
     config = IndexConfig(chunk_size=5, k3=0.0)
     with BM25Index.from_store(MemoryStore(), config=config) as index:

@@ -1,13 +1,10 @@
 from __future__ import annotations
 
-import math
-from typing import Any
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_bm25 import InputError, ParameterError, Query, QueryPart
+from rag_bm25 import InputError, Query, QueryPart
 
 
 def parts(text: str) -> list[tuple[str, float, bool]]:
@@ -76,12 +73,6 @@ def test_a_query_without_text_is_ranked_by_what_it_must_have() -> None:
     assert Query("x", ["a"]).parts == (QueryPart("x"),)
 
 
-@pytest.mark.parametrize("given", [{"must": "a"}, {"must_not": [" "]}, {"phrases": [1]}, {"must": {"a"}}])
-def test_conditions_are_sequences_of_text(given: Any) -> None:
-    with pytest.raises(InputError, match=next(iter(given))):
-        Query("a", **given)
-
-
 def test_a_single_condition_needs_a_list() -> None:
     with pytest.raises(InputError) as caught:
         Query("contract", must="side's")
@@ -89,12 +80,6 @@ def test_a_single_condition_needs_a_list() -> None:
     assert str(caught.value) == f'must must be a sequence of str, got "side\'s"{hint}'
     with pytest.raises(InputError, match=r"sequence of str, got 5$"):
         Query("contract", phrases=5)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("slop", [-1, 1001, True, 1.0])
-def test_slop_is_a_small_number(slop: Any) -> None:
-    with pytest.raises(ParameterError, match=r"slop must be an int in 0\.\.1000"):
-        Query("a", slop=slop)
 
 
 @pytest.mark.parametrize("text", ["", " ", "\n\t"])
@@ -115,13 +100,6 @@ def test_every_form_of_a_query() -> None:
     assert (str(query), query.has_prefix, Query.of("lab*").has_prefix) == ("lab notes", True, False)
 
 
-@pytest.mark.parametrize("boost", [0, -1, 0.0001, 1000.5, math.nan, math.inf, True, None])
-def test_boosts_out_of_range_are_refused(boost: Any) -> None:
-    with pytest.raises(InputError) as caught:
-        Query.of({"合同": boost})
-    assert str(caught.value) == f"boost of '合同' must be a number in 0.001..1000, got {boost!r}"
-
-
 def test_input_of_a_chain_is_told_from_boosts() -> None:
     with pytest.raises(InputError, match=r"a mapping is text -> boost\. Of a chain's input, pass the question"):
         Query.of({"question": "why"})  # type: ignore[dict-item]
@@ -131,14 +109,6 @@ def test_input_of_a_chain_is_told_from_boosts() -> None:
 def test_written_boosts_out_of_range_are_refused(text: str) -> None:
     with pytest.raises(InputError, match="boost of 'a' must be a number in"):
         Query.parse(text)
-
-
-@pytest.mark.parametrize(
-    ("query", "message"), [(7, "Query, got int"), (None, "Query, got NoneType"), ({1: 2.0}, "got int")]
-)
-def test_other_things_are_refused(query: Any, message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        Query.of(query)
 
 
 pieces = st.sampled_from(["a", "合同", "^", "2", "*", '"', "“", "”", " ", ".5", "^3", "\\", "😀", "\n"])
@@ -163,17 +133,3 @@ def test_parsing_loses_no_letter_and_raises_nothing_but_our_errors(text: str) ->
 def test_a_quoted_text_gets_its_boost_whatever_is_in_it(text: str, boost: float) -> None:
     text = text.replace('"', "") or "x"
     assert parts(f'"{text}"^{boost}') == [(text, boost, False)]
-
-
-@pytest.mark.parametrize(
-    ("parts", "message"),
-    [
-        (("a",), "text[0] must be a QueryPart, got str"),
-        ((QueryPart("a"), None), "text[1] must be a QueryPart, got NoneType"),
-        ([QueryPart("a")], "text must be a str, a mapping or a tuple of QueryPart, got list"),
-    ],
-)
-def test_parts_of_other_types_are_refused(parts: Any, message: str) -> None:
-    with pytest.raises(InputError) as caught:
-        Query(parts)
-    assert str(caught.value) == message

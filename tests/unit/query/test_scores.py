@@ -6,10 +6,12 @@ import html
 import json
 import math
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from support.memory_store import MemoryStore
 from support.reference import split
 
@@ -20,23 +22,18 @@ from rag_bm25 import (
     FieldWeight,
     Fuzzy,
     Grouping,
+    Hit,
     IndexConfig,
     InputError,
     Query,
     QueryExpansion,
     QueryWeighting,
     Rocchio,
+    ScoreExplanation,
     Synonyms,
     ValueBoost,
 )
 from rag_bm25.query.scores import TermScore, cell_width
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    from rag_bm25 import Hit, ScoreExplanation
 
 
 def words_and_han_bigrams(text: str) -> list[str]:

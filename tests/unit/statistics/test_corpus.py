@@ -2,21 +2,18 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 from support.reference import average_idf
 
 from rag_bm25.statistics import count_table
 from rag_bm25.statistics.corpus import Contribution, CorpusCounts, CountsByNamespace
 from rag_bm25.statistics.count_table import END, Counts, CountTable, _Level
 from rag_bm25.vectors.sparse import SparseVector
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 IDS = st.integers(1, 12)
 chunks = st.tuples(st.frozensets(IDS, max_size=6), st.integers(0, 100))
@@ -57,11 +54,6 @@ def histograms(statistics: CorpusCounts) -> tuple[dict[int, int], ...]:
 def test_contribution_counts_chunks_lengths_and_df(some: list[tuple[frozenset[int], int]]) -> None:
     df = Counter(id_ for ids, _ in some for id_ in ids)
     assert shown(contribution(*some)) == (len(some), sum(length for _, length in some), df)
-
-
-def test_placeholder_counts_as_a_chunk_and_not_as_a_term() -> None:
-    assert shown(one(length=3)) == (1, 3, {})
-    assert shown(contribution((frozenset(), 0), (frozenset({4}), 2))) == (2, 2, {4: 1})
 
 
 @given(st.lists(chunks, max_size=4), st.lists(chunks, max_size=4))
@@ -133,17 +125,6 @@ def test_sum_has_marks_where_all_of_its_parts_have_them() -> None:
     disagreeing = marked + Contribution(1, 1, ids_of(1, 2), np.array([1, 1]), np.zeros(2, np.uint8))
     assert disagreeing.channels is not None
     assert disagreeing.channels.tolist() == [1, 2]
-
-
-def test_new_statistics_are_empty() -> None:
-    statistics = CorpusCounts()
-    assert (statistics.num_chunks, statistics.total_length, statistics.num_terms) == (0, 0, 0)
-    assert (statistics.mean_length, statistics.idf_inputs.average_idf, histograms(statistics)) == (
-        0.0,
-        0.0,
-        ({}, {}, {}),
-    )
-    assert statistics.df(ids_of(1, 2)).tolist() == [0, 0]
 
 
 def test_mean_length_is_total_by_chunks() -> None:

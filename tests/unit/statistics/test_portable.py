@@ -2,19 +2,15 @@ from __future__ import annotations
 
 import gzip
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from rag_bm25 import FormatError
+from rag_bm25 import FormatError, IndexConfig
 from rag_bm25.adapters import BM25Encoder
 from rag_bm25.statistics.portable import read_statistics
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from rag_bm25 import IndexConfig
 
 
 @pytest.fixture

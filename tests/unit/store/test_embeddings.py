@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import warnings
 from collections import deque
+from collections.abc import Callable
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,9 +16,6 @@ from support.reference import split
 from rag_bm25 import BM25Index, IndexConfig, InputError
 from rag_bm25.store.embeddings import as_matrix, as_vector
 from rag_bm25.store.rows import DenseField
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 COSINE, IP = DenseField(2, "COSINE"), DenseField(2, "IP")
 ROWS = [[1.0, 2.0], [3.0, 4.0]]

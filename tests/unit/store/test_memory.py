@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import threading
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from hypothesis import example, given
@@ -16,9 +17,6 @@ from rag_bm25.ingestion.source_roots import read_source_roots
 from rag_bm25.store import MemoryStore
 from rag_bm25.store.rows import ChunkRow, LogRow
 from rag_bm25.vectors.sparse import EMPTY
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 CONFIG = IndexConfig(chunk_size=500)
 

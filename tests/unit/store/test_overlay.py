@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 from support.memory_store import MemoryStore, copied
 from support.rows import chunk, scanned
 
 from rag_bm25.store.overlay import overlay
+from rag_bm25.store.protocol import Store
 from rag_bm25.store.rows import LogRow, SearchArm
 from rag_bm25.vectors.sparse import SparseVector
-
-if TYPE_CHECKING:
-    from rag_bm25.store.protocol import Store
 
 QUERY = SparseVector.from_dict({7: 1.0})
 NUM_ROWS = 300

@@ -1,17 +1,15 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
+from support.memory_store import MemoryStore
 
 from rag_bm25 import BM25Index, IndexConfig
 from rag_bm25.errors import ParameterError
 from rag_bm25.query.feedback import RM3
 from rag_bm25.store.search_params import check_search_params
-
-if TYPE_CHECKING:
-    from support.memory_store import MemoryStore
 
 GIVEN = {"drop_ratio_search": 0.1, "dim_max_score_ratio": 1.0, "hints": "iterative_filter", "ignore_growing": True}
 

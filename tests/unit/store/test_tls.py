@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import base64
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from rag_bm25 import TLS, BM25Index, IndexConfig, ParameterError, StoreError
 from rag_bm25.store.milvus import server
 from rag_bm25.store.milvus.connection import Connection
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SECRET = "-----BEGIN PRIVATE KEY-----"
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from itertools import islice, permutations
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from itertools import islice
+from random import Random
 
 import numpy as np
 import pytest
@@ -16,17 +17,8 @@ from rag_bm25.vectors import terms
 from rag_bm25.vectors.known_terms import KnownTerms
 from rag_bm25.vectors.terms import MAX_ID, Vocabulary, term_id
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from random import Random
-
 words = st.sampled_from([*"abcdefghij", "\0ab", "中", "x" * 100, "x" * 101, ""]) | any_terms
 histories = st.lists(st.lists(words, max_size=12), max_size=12)
-
-
-@pytest.fixture
-def tiny_space(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(terms, "ID_SPACE", 61)
 
 
 def both() -> tuple[Vocabulary, KnownTerms]:
@@ -98,42 +90,6 @@ def test_batches_may_be_read_in_any_order_and_again(history: list[list[str]], ra
         assert_same(vocabulary, known, [term for batch in history for term in batch])
 
 
-@pytest.mark.usefixtures("tiny_space")
-def test_every_id_of_a_tiny_space_is_given_once() -> None:
-    known = KnownTerms()
-    for number in range(50):
-        staged = known.stage()
-        staged.look_up([f"word {number}"])
-        known.add(staged.new)
-    assert sorted(set(known.ids.tolist())) == sorted(known.ids.tolist())
-    assert len(known) == 50
-    assert 0 < len(known.displaced) < 50
-    assert {lookup(known, [f"word {number}"])[f"word {number}"] for number in range(50)} == set(known.ids.tolist())
-
-
-@pytest.mark.usefixtures("tiny_space")
-def test_unknown_term_is_not_taken_for_the_one_that_has_its_id() -> None:
-    first, second = next(
-        pair for pair in permutations((f"w{number}" for number in range(99)), 2) if len(set(map(term_id, pair))) == 1
-    )
-    known = KnownTerms()
-    known.add({first: term_id(first)})
-    assert lookup(known, [first, second]) == {first: term_id(first)}
-    assert known.taken([term_id(second)]) == [True]
-    staged = known.stage()
-    assert staged[second] != term_id(second)
-    known.add(staged.new)
-    assert known.displaced == staged.new
-    assert lookup(known, [second]) == staged.new
-
-
-def test_displaced_term_has_its_id_and_not_its_hash() -> None:
-    known = KnownTerms()
-    known.add({"moved": 7})
-    assert lookup(known, ["moved"]) == {"moved": 7}
-    assert known.taken([7, term_id("moved")]) == [True, False]
-
-
 @pytest.mark.parametrize("id_", [1, 2**31, MAX_ID])
 def test_ids_of_both_ends_are_known(id_: int) -> None:
     known = KnownTerms()
@@ -149,14 +105,6 @@ def test_nothing_is_known_at_first() -> None:
     known.add({})
     assert (lookup(known, ["a"]), known.taken([1]), len(known), known.ids.tolist()) == ({}, [False], 0, [])
     assert (lookup(known, []), known.taken([])) == ({}, [])
-
-
-def test_a_stage_changes_nothing() -> None:
-    known = KnownTerms()
-    staged = known.stage()
-    staged.look_up(["a", "b"])
-    assert staged.new == {"a": term_id("a"), "b": term_id("b")}
-    assert len(known) == 0
 
 
 def test_a_stage_refuses_what_cannot_be_stored() -> None:

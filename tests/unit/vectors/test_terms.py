@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import zlib
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Reversible
 
 import pytest
 from hypothesis import given
@@ -22,9 +22,6 @@ from rag_bm25.vectors.terms import (
     term_ids,
     term_name,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Reversible
 
 
 @pytest.mark.parametrize(
@@ -74,12 +71,6 @@ def test_term_ids_hash_what_is_not_displaced() -> None:
     assert (ids["moved"], ids["other"]) == (7, term_id("other"))
 
 
-def test_term_ids_leave_the_displaced_mapping_alone() -> None:
-    displaced = {"moved": 7}
-    assert TermIds(displaced)["other"]
-    assert displaced == {"moved": 7}
-
-
 def test_the_channels_have_spaces_of_their_own() -> None:
     assert term_id(f"{BIGRAM_MARK}检索") != term_id("检索")
     vocabulary = _grown(["检索", f"{BIGRAM_MARK}检索"])
@@ -102,14 +93,6 @@ def _grown(*batches: list[str]) -> Vocabulary:
             assert staged[term]
         vocabulary.add(staged.new)
     return vocabulary
-
-
-def test_empty_vocabulary_knows_nothing() -> None:
-    vocabulary = Vocabulary()
-    assert len(vocabulary) == 0
-    assert vocabulary.id("milvus") is None
-    assert vocabulary.term(term_id("milvus")) is None
-    assert "milvus" not in vocabulary
 
 
 def test_vocabulary_finds_terms_and_ids_both_ways() -> None:
@@ -136,14 +119,6 @@ def test_terms_are_listed_while_another_thread_adds_some(monkeypatch: pytest.Mon
 
     monkeypatch.setattr(terms, "reversed", reverse_slowly, raising=False)
     assert vocabulary.after(1) == ["banana", "cherry"]
-
-
-def test_staging_does_not_change_the_vocabulary() -> None:
-    vocabulary = Vocabulary()
-    staged = vocabulary.stage()
-    assert staged["milvus"] == term_id("milvus")
-    assert staged.new == {"milvus": term_id("milvus")}
-    assert len(vocabulary) == 0
 
 
 def test_known_terms_are_not_new() -> None:
@@ -178,16 +153,6 @@ def test_all_ids_but_the_reserved_one_can_be_taken(tiny_id_space: int) -> None:
     words = [f"w{number}" for number in range(tiny_id_space - 1)]
     vocabulary = _grown(words[:5], words[5:])
     assert {vocabulary.id(word) for word in words} == set(range(1, tiny_id_space))
-
-
-def test_ids_are_never_renumbered(tiny_id_space: int) -> None:
-    words = [f"w{number}" for number in range(tiny_id_space - 1)]
-    vocabulary = _grown(words[:6])
-    before = {word: vocabulary.id(word) for word in words[:6]}
-    staged = vocabulary.stage()
-    assert all(staged[word] for word in reversed(words))
-    vocabulary.add(staged.new)
-    assert {word: vocabulary.id(word) for word in words[:6]} == before
 
 
 def test_adding_known_terms_again_changes_nothing(tiny_id_space: int) -> None:

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
+from support.memory_store import MemoryStore
 
+from rag_bm25 import BM25Index
 from rag_bm25.statistics.log.packing import unpack_json
 from rag_bm25.vectors.terms import term_id
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from support.memory_store import MemoryStore
-
-    from rag_bm25 import BM25Index
 
 FIRST, DISPLACED = "plumless", "buckeroo"  # which have one hash
 

@@ -4,32 +4,26 @@ from __future__ import annotations
 
 import gc
 import weakref
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from itertools import count
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from support.clocks import Clocks
 from support.memory_store import MemoryStore
 from support.reference import split
 
 from rag_bm25 import BM25Index, IndexConfig, ParameterError, QueryWeighting, StoreError
 from rag_bm25.errors import ConfigMismatchError, IndexNotFoundError, ReadOnlyError
+from rag_bm25.events import Progress
 from rag_bm25.index import copy_index, drop_former_generations, drop_index, dry_run
 from rag_bm25.index.maintenance import generations
 from rag_bm25.ingestion import reindex
 from rag_bm25.ingestion.source_roots import SourceRoot, read_source_roots, set_source_roots
 from rag_bm25.store import memory
-from rag_bm25.store.rows import ChunkRow
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from support.clocks import Clocks
-
-    from rag_bm25.events import Progress
-    from rag_bm25.store.rows import LogRow
+from rag_bm25.store.rows import ChunkRow, LogRow
 
 TEXTS = {f"{number}": f"w{number % 7} w{number % 5} w{number}" for number in range(40)}
 

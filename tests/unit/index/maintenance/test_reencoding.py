@@ -3,27 +3,22 @@ from __future__ import annotations
 import math
 import random
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from support.faulty_store import FaultyStore
+from support.faulty_store import FaultyStore, Moment
 from support.memory_store import MemoryStore
 from support.reference import split
 
 from rag_bm25 import BM25Index, FieldWeight, IndexConfig, Progress
 from rag_bm25.documents.chunks import pk_digest
-from rag_bm25.errors import FormatError, ReadOnlyError, StoreError
+from rag_bm25.errors import FormatError, StoreError
 from rag_bm25.index.maintenance.reencoding import StoredChunks
 from rag_bm25.statistics.log.term_k1 import TermK1Row
 from rag_bm25.store.rows import ChunkRow
 from rag_bm25.vectors.sparse import EMPTY, SparseVector
 from rag_bm25.vectors.terms import term_id
-
-if TYPE_CHECKING:
-    from support.faulty_store import Moment
-
-    from rag_bm25.weighting.formulas import WeightingName
+from rag_bm25.weighting.formulas import WeightingName
 
 CONFIG = IndexConfig(8, length_unit="terms", analyzer=split, weighting="bm25t", idf="lucene")
 
@@ -199,13 +194,6 @@ def test_explanation_of_a_stale_vector_says_so_and_has_its_k1() -> None:
     assert k1.description == "k1, saturation of this term when the chunk was encoded; reencode brings it up to date"
 
 
-def test_scores_are_explained(store: MemoryStore) -> None:
-    index = filled(store)
-    index.reencode()
-    for hit in index.search("burst a"):
-        assert index.explain("burst a", hit.id).value == pytest.approx(hit.score, rel=1e-5)
-
-
 def test_fields_count_for_the_k1() -> None:
     fields = {"title": FieldWeight(chunk_size=2, weight=3.0)}
     config = IndexConfig(8, length_unit="terms", analyzer=split, weighting="bm25t", fields=fields)
@@ -249,13 +237,6 @@ def test_chunks_without_terms_keep_their_placeholder() -> None:
     index.reencode()
     assert vectors(store)["empty"] == {0: 1.0}
     assert index.verify().ok
-
-
-def test_read_only_index_is_not_reencoded() -> None:
-    store = MemoryStore()
-    filled(store)
-    with pytest.raises(ReadOnlyError):
-        BM25Index.from_store(store.reopen(), config=CONFIG, read_only=True).reencode()
 
 
 @pytest.mark.parametrize("moment", ["before", "halfway", "after"])

@@ -1,7 +1,8 @@
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from support.memory_store import MemoryStore, drop_log
@@ -10,9 +11,9 @@ from rag_bm25 import (
     BM25Index,
     ConfigMismatchError,
     FormatError,
+    IndexConfig,
     IndexNotFoundError,
     Progress,
-    ReadOnlyError,
     RepairReport,
     StoreError,
 )
@@ -21,11 +22,6 @@ from rag_bm25.statistics.log.settings import ConfigRow
 from rag_bm25.store.rows import ChunkRow
 from rag_bm25.vectors.sparse import SparseVector
 from rag_bm25.vectors.terms import term_id
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from rag_bm25 import IndexConfig
 
 QUERY = "apple fig"
 
@@ -101,25 +97,6 @@ def test_damaged_compaction(filled: BM25Index, store: MemoryStore, config: Index
     spoil(store, kind, packed="AAAA")
     with pytest.raises(FormatError, match=r"memory is damaged: its log row '.*' cannot be read .*Run repair"):
         BM25Index.from_store(store.reopen(), config=config)
-    mended(store, config, filled)
-
-
-@pytest.mark.parametrize("lost", [min, max])
-def test_run_of_which_a_row_is_lost(
-    filled: BM25Index, store: MemoryStore, config: IndexConfig, lost: Callable[[list[str]], str]
-) -> None:
-    filled.repair()
-    filled.search(QUERY, namespace=None)  # has read the counts
-    del store.collections.log[lost([key for key in store.log_keys() if key.startswith("run")])]
-    with pytest.raises(FormatError, match=r"memory is damaged: rows of its statistics are missing\. Run repair"):
-        BM25Index.from_store(store.reopen(), config=config).search(QUERY)
-    mended(store, config, filled)
-
-
-def test_head_that_is_lost_is_told(filled: BM25Index, store: MemoryStore, config: IndexConfig) -> None:
-    filled.repair()
-    lose(store, "head")
-    assert not BM25Index.from_store(store.reopen(), config=config).verify().ok
     mended(store, config, filled)
 
 
@@ -262,11 +239,6 @@ def test_statistics_without_chunks_are_no_index(
 def test_index_that_is_not_there_cannot_be_repaired(store: MemoryStore) -> None:
     with pytest.raises(IndexNotFoundError):
         BM25Index.from_store(store, repair=True)
-
-
-def test_read_only_index_is_not_repaired(filled: BM25Index, reopened: Callable[..., BM25Index]) -> None:
-    with pytest.raises(ReadOnlyError):
-        reopened(read_only=True).repair()
 
 
 def test_progress_counts_every_row(filled: BM25Index) -> None:

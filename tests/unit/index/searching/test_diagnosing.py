@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from support.memory_store import MemoryStore
@@ -12,7 +13,9 @@ from support.reference import split
 from rag_bm25 import (
     MMR,
     BM25Index,
+    Diagnosis,
     Grouping,
+    Hit,
     IndexConfig,
     InputError,
     NearDuplicates,
@@ -22,11 +25,6 @@ from rag_bm25 import (
     ValueBoost,
 )
 from rag_bm25.index.searching import diagnosing
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rag_bm25 import Diagnosis, Hit
 
 TEXTS = {
     "law": "用人单位解除劳动合同，应当出具证明。",

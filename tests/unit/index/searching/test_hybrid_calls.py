@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,9 +10,7 @@ from support.memory_store import MemoryStore
 from support.reference import split
 
 from rag_bm25 import BM25Index, Grouping, IndexConfig, Weighted
-
-if TYPE_CHECKING:
-    from rag_bm25.store.rows import Match, SearchArm
+from rag_bm25.store.rows import Match, SearchArm
 
 CONFIG = IndexConfig(chunk_size=4, analyzer=split, dense_dim=2)
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,17 +14,13 @@ from support.reference import BM25, Corpus, split
 from support.rounding_store import RoundingStore, rounded
 
 from rag_bm25 import RRF, BM25Index, IndexConfig, ParameterError
+from rag_bm25.documents.chunks import Hit
 from rag_bm25.events import Events
 from rag_bm25.index.searching.rescoring import REACH, Rescorer
 from rag_bm25.query.feedback import RM3
 from rag_bm25.store.rows import ChunkRow, SearchArm
 from rag_bm25.store.storage import FP16_TOLERANCE
 from rag_bm25.vectors.sparse import SparseVector
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rag_bm25.documents.chunks import Hit
 
 CONFIG = IndexConfig(chunk_size=400, length_unit="terms", analyzer=split)
 RNG = random.Random(7)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from support.memory_store import MemoryStore
@@ -11,11 +11,9 @@ from support.reference import split
 
 from rag_bm25 import BM25Index, ConfigMismatchError, Event, FieldWeight, IndexConfig, ParameterError, QueryWeighting
 from rag_bm25.adapters import BM25Encoder
+from rag_bm25.hits.options import SearchOptions
 from rag_bm25.index.searching import rescoring
-
-if TYPE_CHECKING:
-    from rag_bm25.hits.options import SearchOptions
-    from rag_bm25.store.rows import SearchArm
+from rag_bm25.store.rows import SearchArm
 
 CONFIG = IndexConfig(10, length_unit="terms", analyzer=split)
 TITLE = {"title": FieldWeight(chunk_size=2)}

@@ -1,10 +1,11 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
+from support.clocks import Clocks
 from support.memory_store import MemoryStore
 from support.reference import recount, split
 
@@ -19,14 +20,8 @@ from rag_bm25.statistics.log.generation import close_to_writers, open_to_writers
 from rag_bm25.statistics.log.keys import LogKey
 from rag_bm25.statistics.log.log import StatisticsLog
 from rag_bm25.statistics.log.writes import Change, Intent, LeaseRow
+from rag_bm25.store.rows import ChunkRow
 from rag_bm25.weighting.document import DocumentWeighting
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from support.clocks import Clocks
-
-    from rag_bm25.store.rows import ChunkRow
 
 YEAR = 365 * 86400.0
 WRITES = {"insert_chunks", "delete_chunks", "insert_log", "delete_log"}

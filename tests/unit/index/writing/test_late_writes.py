@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
+from support.clocks import Clocks
 from support.late_store import LATE_SECONDS, LateStore
 
 from rag_bm25 import BM25Index, IndexConfig
 from rag_bm25.errors import StoreError
 from rag_bm25.index.writing.chunk_writer import LEASE_SECONDS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from support.clocks import Clocks
 
 
 @pytest.fixture

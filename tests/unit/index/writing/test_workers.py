@@ -9,11 +9,12 @@ import subprocess
 import sys
 import threading
 from collections import Counter
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -27,16 +28,12 @@ from support.strategies import texts
 from rag_bm25 import BM25Index, Chunk, FieldWeight, IndexConfig, ParameterError, StoreError, WorkerError
 from rag_bm25.documents import chunks as chunks_module
 from rag_bm25.documents.checks import check_chunks
+from rag_bm25.documents.chunks import NewChunk
 from rag_bm25.documents.encoder import CountedChunks, DocumentEncoder
 from rag_bm25.index.writing.counting_ahead import CountingAhead
 from rag_bm25.index.writing.workers import WorkerPools
 from rag_bm25.vectors.terms import Vocabulary
 from rag_bm25.weighting.document import DocumentWeighting
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from rag_bm25.documents.chunks import NewChunk
 
 ROOT = Path(__file__).resolve().parents[4]
 ENCODER = DocumentEncoder(split, DocumentWeighting(4), "terms")

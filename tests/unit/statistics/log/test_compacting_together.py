@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import itertools
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
+from support.clocks import Clocks
 from support.log_writing import asked_of, counted, intent, kinds, read_anew, rows, shown, store_of, write, write_words
 from support.memory_store import MemoryStore
 
@@ -17,11 +18,6 @@ from rag_bm25.statistics.log.log import CLAIM_SECONDS, StatisticsLog
 from rag_bm25.statistics.log.table import LogTable
 from rag_bm25.store.rows import LogRow
 from rag_bm25.vectors.terms import term_id
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from support.clocks import Clocks
 
 
 @pytest.fixture

@@ -2,12 +2,12 @@ from __future__ import annotations
 
 import itertools
 import time
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from support.faulty_store import FaultyStore
+from support.faulty_store import FaultyStore, Moment
 from support.log_writing import counted, intent, kinds, read_anew, rows, shown, taken, write, write_words
+from support.memory_store import MemoryStore
 
 from rag_bm25.errors import StoreError
 from rag_bm25.statistics.log import log as statistics_log
@@ -17,10 +17,6 @@ from rag_bm25.statistics.log.runs import HeldSums, write_run
 from rag_bm25.statistics.log.table import LogTable
 from rag_bm25.statistics.log.terms import TermsRow
 from rag_bm25.vectors.terms import term_id
-
-if TYPE_CHECKING:
-    from support.faulty_store import Moment
-    from support.memory_store import MemoryStore
 
 
 @pytest.fixture

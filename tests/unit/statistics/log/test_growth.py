@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
+from collections.abc import Iterator
 from itertools import cycle
-from typing import TYPE_CHECKING
 
 import pytest
 from support.log_writing import asked_of, kinds, read_anew, rows, write_words
@@ -17,9 +17,6 @@ from rag_bm25.statistics.log.head import read_head
 from rag_bm25.statistics.log.log import StatisticsLog
 from rag_bm25.statistics.log.table import LogTable
 from rag_bm25.vectors.terms import term_id
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 FAN = 3
 ABOVE = 4

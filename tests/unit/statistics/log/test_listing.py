@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 import pytest
+from support.clocks import Clocks
 from support.log_writing import counted, intent, read_anew, rows, shown, taken, write, write_words
 from support.memory_store import MemoryStore
 
@@ -14,15 +15,9 @@ from rag_bm25.statistics.log.keys import LogKey
 from rag_bm25.statistics.log.log import StatisticsLog
 from rag_bm25.statistics.log.table import OVERLAP_SECONDS, RowsMovedError
 from rag_bm25.statistics.log.terms import REMAINDER_SECONDS
+from rag_bm25.store.rows import KeyRange
 from rag_bm25.vectors.sparse import SparseVector
 from rag_bm25.vectors.terms import term_id
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from support.clocks import Clocks
-
-    from rag_bm25.store.rows import KeyRange
 
 
 @pytest.fixture

@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
 
 import pytest
 from support.log_writing import asked_of, counted, intent, kinds, read_anew, rows, shown, taken, write
+from support.memory_store import MemoryStore
 
 from rag_bm25 import QueryWeighting
 from rag_bm25.errors import FormatError, StoreError
@@ -17,10 +17,6 @@ from rag_bm25.store.rows import LogRow
 from rag_bm25.vectors.sparse import SparseVector
 from rag_bm25.vectors.terms import Vocabulary, term_id
 from rag_bm25.weighting.confidence import AnswerModel, Signals
-
-if TYPE_CHECKING:
-    from support.memory_store import MemoryStore
-
 
 # Deltas
 

@@ -3,30 +3,24 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 from support.log_writing import asked_of, rows
 from support.memory_store import MemoryStore
 
 from rag_bm25.errors import FormatError
 from rag_bm25.statistics.corpus import Contribution
+from rag_bm25.statistics.count_table import Counts as MarkedCounts
 from rag_bm25.statistics.log import packing, runs, table
-from rag_bm25.statistics.log.runs import HeldSums, PartTotal, Run, merge, write_run
+from rag_bm25.statistics.log.runs import HeldSums, Part, PartTotal, Run, Sums, merge, write_run
 from rag_bm25.statistics.log.stored_statistics import StoredStatistics
 from rag_bm25.statistics.log.table import LogTable
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from numpy.typing import NDArray
-
-    from rag_bm25.statistics.count_table import Counts as MarkedCounts
-    from rag_bm25.statistics.log.runs import Part, Sums
 
 TOP = 2**32 - 2
 

@@ -1,15 +1,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
+from support.memory_store import MemoryStore
 
 from rag_bm25.errors import REINDEX, FormatError
 from rag_bm25.statistics.log.settings import read_config, write_config
-
-if TYPE_CHECKING:
-    from support.memory_store import MemoryStore
 
 
 def test_long_config_is_cut_into_parts(store: MemoryStore) -> None:

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 from support.log_writing import counted, read_anew, rows, shown, store_of, write, write_words
 from support.memory_store import MemoryStore
 
+from rag_bm25.statistics.corpus import CorpusCounts
 from rag_bm25.statistics.log.keys import LogKey
 from rag_bm25.statistics.log.log import StatisticsLog
 from rag_bm25.statistics.log.stored_statistics import NamespaceChange, StoredStatistics
 from rag_bm25.statistics.log.table import RowsMovedError
 from rag_bm25.vectors.terms import term_id
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from rag_bm25.statistics.corpus import CorpusCounts
 
 
 @pytest.fixture

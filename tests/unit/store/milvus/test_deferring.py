@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from support import engines
@@ -11,10 +12,6 @@ from support.rows import ONE
 from rag_bm25.errors import StoreError
 from rag_bm25.store.milvus import MilvusStore
 from rag_bm25.store.rows import ChunkRow, LogRow
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
 
 pytestmark = pytest.mark.skipif(not engines.lite_version(), reason="milvus-lite is not installed")
 

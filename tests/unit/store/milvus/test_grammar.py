@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from support import milvus_grammar
 from support.filter_inputs import EXPRESSIONS, MAPPINGS
+from support.milvus_grammar import Grammar
 from support.rows import HOSTILE
 from support.strategies import any_terms
 
 from rag_bm25.errors import FilterError
-from rag_bm25.filters import And, Comparison, Expression, Not, Or, parse_filter
+from rag_bm25.filters import And, Comparison, Expression, Filter, Not, Or, parse_filter
 from rag_bm25.store.milvus.collection import Collection
 from rag_bm25.store.milvus.expressions import EVERYTHING, Dialect, Lite2Dialect, where_clause
 from rag_bm25.store.rows import Scope
-
-if TYPE_CHECKING:
-    from support.milvus_grammar import Grammar
-
-    from rag_bm25.filters import Filter
 
 pytestmark = pytest.mark.skipif(bool(milvus_grammar.why_not()), reason=milvus_grammar.why_not())
 

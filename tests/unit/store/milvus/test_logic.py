@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
@@ -11,10 +10,7 @@ from hypothesis import strategies as st
 from support.filter_conditions import CONDITIONS, DOCUMENTS, WITH_BOOLS
 from support.milvus_logic import SERVERS, Logic, can_tell, wrong_rows
 
-from rag_bm25.filters import And, Not, Or
-
-if TYPE_CHECKING:
-    from rag_bm25.filters import Filter
+from rag_bm25.filters import And, Filter, Not, Or
 
 EVERY = [*CONDITIONS, *WITH_BOOLS]
 EMPTY = Counter({"empty object": 2, "empty list": 2})  # may not exist
