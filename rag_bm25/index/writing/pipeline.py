@@ -228,15 +228,16 @@ class WritePipeline:
         return [replace(chunk, dense=row) for chunk, row in zip(chunks, matrix, strict=True)], None
 
     def _embed(self, chunks: list[NewChunk], embed: CheckedEmbed, options: WriteOptions) -> list[NewChunk]:
-        """Embed the texts that are not stored with their vector; searches in other threads go on meanwhile."""
+        """Embed the texts that are not stored, under whatever id of the batch: chunks move within their document."""
         ids = [chunk.id for chunk in chunks]
         stored = {} if options.assume_new else read_chunks(self._store, ids, options.namespace, dense=True)
-        known = {id_: row.dense for id_, row in stored.items()}
-        before = {id_: self._embedded_text(row) for id_, row in stored.items()}
-        new = {chunk.id: text for chunk in chunks if (text := self._embedded_text(chunk)) != before.get(chunk.id)}
-        if new:
-            known.update(zip(new, embed(list(new.values())), strict=True))
-        return [replace(chunk, dense=known[chunk.id]) for chunk in chunks]
+        own = {(id_, self._embedded_text(row)): row.dense for id_, row in stored.items()}
+        known = {text: vector for (_, text), vector in own.items()}
+        texts = [self._embedded_text(chunk) for chunk in chunks]
+        if new := [text for text in dict.fromkeys(texts) if text not in known]:
+            known.update(zip(new, embed(new), strict=True))
+        pairs = zip(chunks, texts, strict=True)
+        return [replace(chunk, dense=own.get((chunk.id, text), known[text])) for chunk, text in pairs]
 
     def _embedded_text(self, chunk: NewChunk | ChunkRow) -> str:
         return embedded_text(chunk.text, chunk.metadata, self._config.fields)

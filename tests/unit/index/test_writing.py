@@ -66,6 +66,22 @@ def test_new_chunks_are_embedded_without_looking_for_them(store: MemoryStore) ->
     assert "get_chunks" not in store.calls
 
 
+def test_a_text_that_moves_to_another_id_keeps_its_vector(store: MemoryStore) -> None:
+    config = IndexConfig(chunk_size=4, length_unit="terms", analyzer=split, dense_dim=2, dense_metric="IP")
+    index = BM25Index.from_store(store, config=config)
+    asked: list[str] = []
+
+    def embed(texts: list[str]) -> list[list[float]]:
+        asked.extend(texts)
+        return [[1.0, float(len(asked) + number)] for number in range(len(texts))]
+
+    index.add(["one", "two", "two"], ids=["d#0", "d#1", "d#2"], embeddings=[[1.0, 0.1], [1.0, 0.2], [1.0, 0.3]])
+    index.add(["new", "one", "two", "new"], ids=["d#0", "d#1", "d#2", "d#3"], embeddings=embed)
+    assert asked == ["new"]
+    vectors = {id_: vector[1] for id_, vector in index.get_embeddings(["d#0", "d#1", "d#2", "d#3"]).items()}
+    assert vectors == pytest.approx({"d#0": 1.0, "d#1": 0.1, "d#2": 0.3, "d#3": 1.0})
+
+
 class TestStream:
     """Chunks one by one, any number of them."""
 
