@@ -9,20 +9,16 @@ from __future__ import annotations
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rag_bm25 import BM25Index, IndexConfig, QueryWeighting
-from rag_bm25.evaluation import load_beir, measure_queries
+from rag_bm25.evaluation import BeirDataset, load_beir, measure_queries
 from rag_bm25.evaluation.running import add_corpus
 from rag_bm25.store.milvus import MilvusStore
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from rag_bm25.evaluation import BeirDataset
-    from rag_bm25.store.rows import Match, SearchArm
+from rag_bm25.store.rows import Match, SearchArm
 
 CHUNK_SIZE = 500  # the default of ingestion; with the mean in its place, the last weighting would change nothing
 WEIGHTINGS = {

@@ -6,8 +6,8 @@ import argparse
 import sys
 import tempfile
 import traceback
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from bench import (
     environment,
@@ -25,9 +25,6 @@ from bench import (
 )
 from bench.report import HEAD, Results, Row, line
 from bench.workbench import QUICK, Bench, Effort
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
 
 TOPICS: dict[str, Callable[[Bench], Iterator[Row]]] = {
     module.TOPIC: module.rows

@@ -13,20 +13,16 @@ from __future__ import annotations
 
 import json
 from bisect import bisect
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import chain, islice
+from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rag_bm25.analysis.dictionary import read_dictionary
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
-
-    from numpy.typing import NDArray
 
 SIZE = 500
 QUERY = 12

@@ -7,21 +7,17 @@ from __future__ import annotations
 
 import functools
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
 from bench.corpus import term_texts
 from bench.report import Row, ratio
 from bench.timing import Spread
-from bench.workbench import BATCH, NAME
+from bench.workbench import BATCH, NAME, Bench
 from rag_bm25 import BM25Index, IndexConfig
 from rag_bm25.store.milvus import MilvusStore
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from bench.workbench import Bench
 
 TOPIC = "growth"
 TERMS = 100

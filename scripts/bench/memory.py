@@ -6,21 +6,16 @@ import json
 import resource
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from bench.ingestion import write_json_lines
 from bench.report import Row, ratio
 from bench.timing import Spread
-from bench.workbench import CONFIG, NAME
+from bench.workbench import CONFIG, NAME, Bench
 from rag_bm25 import BM25Index
 from rag_bm25.ingestion.files import find_files
 from rag_bm25.ingestion.ingesting import ingest
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from bench.workbench import Bench
 
 TOPIC = "memory"
 

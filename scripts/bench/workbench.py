@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from bench.corpus import SIZE, Generator, queries_from, real_chunks
 from rag_bm25 import BM25Index, IndexConfig
 from rag_bm25.store.milvus.connection import Connection
 from rag_bm25.store.milvus.opening import open_engine, release_engine
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 BATCH = 1_000
 K = 10

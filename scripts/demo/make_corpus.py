@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import csv
 import json
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+from typing import TypedDict
 
 HERE = Path(__file__).resolve().parent
 DOCUMENTS = HERE / "documents"

@@ -14,17 +14,14 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 
 from rag_bm25 import BM25Index, IndexConfig, RagBM25Error, Weighted
 from rag_bm25.langchain import MilvusHybridRetriever
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 HELP_DESK = {
     "power": "The laptop does not start: hold the power button for ten seconds, then charge it for an hour.",

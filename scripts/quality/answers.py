@@ -13,24 +13,20 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 if __name__ == "__main__":
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 
+from numpy.typing import NDArray
+
 from quality.ours import CHOICES, DEFAULT, sized
 from quality.sets import load
+from rag_bm25 import BM25Index
 from rag_bm25.evaluation import BeirDataset, calibrate_answers
 from rag_bm25.evaluation.running import add_corpus, in_memory
-from rag_bm25.weighting.confidence import calibration_error, cross_fit
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from rag_bm25 import BM25Index
-    from rag_bm25.weighting.confidence import FirstHits
+from rag_bm25.weighting.confidence import FirstHits, calibration_error, cross_fit
 
 DRAWS = 1_000
 COLUMNS = (

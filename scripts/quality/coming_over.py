@@ -9,20 +9,16 @@ memory, and times are CPU times of this process, which another program on the ma
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from time import process_time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from langchain_community.retrievers import BM25Retriever
 
-from rag_bm25.evaluation import load_beir, measure
+from rag_bm25.evaluation import BeirDataset, load_beir, measure
 from rag_bm25.langchain import MilvusBM25Retriever
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from rag_bm25.evaluation import BeirDataset
 
 K = 10
 ROW = "{:<16} {:>8} {:>9} {:>8}"

@@ -5,20 +5,15 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from quality import ours
 from quality.report import Column, section
 from quality.sets import language, load
-from rag_bm25.evaluation import measure_queries
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rag_bm25.evaluation import BeirDataset
-    from rag_bm25.evaluation.running import Run
+from rag_bm25.evaluation import BeirDataset, measure_queries
+from rag_bm25.evaluation.running import Run
 
 MEASURES = ("ndcg@10", "recall@100")
 

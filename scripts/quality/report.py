@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from quality.ours import CHOICES, DEFAULT
 from rag_bm25.evaluation import paired_test
 from rag_bm25.evaluation.comparison import randomisation_p_value
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from numpy.typing import NDArray
 
 Values: TypeAlias = "NDArray[np.float64]"
 

@@ -21,16 +21,13 @@ import os
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from soak.soak import ROOM, Soak, SoakFailedError
 from soak.texts import DEMO, Texts
 from soak.visits import MilvusPlace, Visitor, preload
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -14,8 +14,9 @@ import json
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jieba
 import numpy as np
@@ -23,11 +24,7 @@ import numpy as np
 from rag_bm25 import BM25Index, IndexConfig
 from rag_bm25.statistics.log.log import StatisticsLog
 from rag_bm25.store.milvus import MilvusStore
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from rag_bm25.store.protocol import Store
+from rag_bm25.store.protocol import Store
 
 SIZE = 500
 CONFIG = IndexConfig(chunk_size=SIZE)

@@ -1,21 +1,17 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.documents import Document
 from pydantic import ValidationError
 from support.langchain_models import Letters, vector_of
+from support.memory_store import MemoryStore
 
-from rag_bm25 import RRF, InputError, QueryWeighting, Weighted
+from rag_bm25 import RRF, BM25Index, InputError, QueryWeighting, Weighted
 from rag_bm25.langchain import MilvusHybridRetriever
-
-if TYPE_CHECKING:
-    from support.memory_store import MemoryStore
-
-    from rag_bm25 import BM25Index
 
 # The letters decide what is similar: "c" means what "gag" means, though they share no word.
 DOCUMENTS = [

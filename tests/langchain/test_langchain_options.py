@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import warnings
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from langchain_core.documents import Document
 from langchain_core.runnables import ConfigurableField
 from pydantic import ValidationError
 from support.answers import give_model
@@ -16,8 +18,10 @@ from support.langchain_models import Letters, vector_of
 from rag_bm25 import (
     MMR,
     RRF,
+    BM25Index,
     Grouping,
     Highlighting,
+    Hit,
     ParameterError,
     Query,
     QueryExpansion,
@@ -29,13 +33,6 @@ from rag_bm25.definitions import options_of
 from rag_bm25.hits.options import SearchOptions
 from rag_bm25.index.searching.hybrid import FusionOptions, HybridOptions
 from rag_bm25.langchain import MilvusBM25Retriever, MilvusBM25VectorStore, MilvusHybridRetriever
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from langchain_core.documents import Document
-
-    from rag_bm25 import BM25Index, Hit
 
 EXCEPTIONS = {"arm_scores"}  # a document has no place for them; `sparse_score_key` and `dense_score_key` ask for them
 TEXTS = {"a": "fade bead", "b": "fade fade gag", "c": "gag bead", "d": "fade", "e": "fade fade gag gag hedge"}

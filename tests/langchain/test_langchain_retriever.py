@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import Any
+from uuid import UUID
 
 import pytest
 from langchain_core.callbacks import BaseCallbackHandler
@@ -9,14 +10,8 @@ from langchain_core.documents import Document
 from pydantic import ValidationError
 from support.memory_store import MemoryStore
 
-from rag_bm25 import BM25Index, IndexGroup, InputError, StoreError
+from rag_bm25 import BM25Index, IndexConfig, IndexGroup, InputError, StoreError
 from rag_bm25.langchain import MilvusBM25Retriever
-
-if TYPE_CHECKING:
-    from uuid import UUID
-
-    from rag_bm25 import IndexConfig
-
 
 DOCUMENTS = [
     Document("apple banana", metadata={"page": 1, "id": "not the id"}, id="a"),

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -31,10 +31,7 @@ from rag_bm25 import (
     Weighted,
 )
 from rag_bm25.langchain import MilvusBM25VectorStore
-from rag_bm25.weighting.formulas import WEIGHTING_NAMES, WEIGHTINGS
-
-if TYPE_CHECKING:
-    from rag_bm25.weighting.formulas import WeightingName
+from rag_bm25.weighting.formulas import WEIGHTING_NAMES, WEIGHTINGS, WeightingName
 
 TEXTS = {
     "a": "apple banana",

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from support.files import CONFIG, ids, pieces, run, write, write_rows
@@ -18,10 +19,6 @@ from rag_bm25.ingestion.files import SourceFile, find_files
 from rag_bm25.ingestion.ingesting import ingest
 from rag_bm25.ingestion.owners import WAY_OUT
 from rag_bm25.ingestion.reading import Piece, read_file
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 
 # Writing
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from support.files import CONFIG, ids, pieces, run, write, write_rows
+from support.memory_store import MemoryStore
 
 from rag_bm25 import BM25Index, IndexConfig, ParameterError
 from rag_bm25.ingestion.files import SourceFile, find_files
@@ -15,11 +17,6 @@ from rag_bm25.ingestion.ingesting import ingest
 from rag_bm25.ingestion.reading import ReadOptions, read_file, sample
 from rag_bm25.ingestion.rows import RowFields
 from rag_bm25.ingestion.splitting import splitter
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from support.memory_store import MemoryStore
 
 # Cutting
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import shutil
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
-from support.faulty_store import FaultyStore
+from support.faulty_store import FaultyStore, Moment
 from support.files import CONFIG, run, write
 from support.memory_store import MemoryStore
 
@@ -19,11 +19,6 @@ from rag_bm25.ingestion.reindexing import reindex
 from rag_bm25.ingestion.source_roots import read_source_roots, set_source_roots
 from rag_bm25.statistics.log import source_roots as module
 from rag_bm25.statistics.log.source_roots import SourceRoot
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from support.faulty_store import Moment
 
 
 def texts(index: BM25Index) -> dict[str, str]:
