@@ -14,7 +14,6 @@ from bench import (
     fts5,
     growth,
     ingestion,
-    memory,
     opening,
     other_engines,
     peers,
@@ -28,7 +27,7 @@ from bench.workbench import QUICK, Bench, Effort
 
 TOPICS: dict[str, Callable[[Bench], Iterator[Row]]] = {
     module.TOPIC: module.rows
-    for module in (ingestion, searching, serving, sizes, opening, growth, memory, peers, fts5, other_engines)
+    for module in (ingestion, searching, serving, sizes, opening, growth, peers, fts5, other_engines)
 }
 
 
