@@ -12,7 +12,6 @@ from pathlib import Path
 from bench import (
     environment,
     fts5,
-    growth,
     ingestion,
     opening,
     other_engines,
@@ -26,8 +25,7 @@ from bench.report import HEAD, Results, Row, line
 from bench.workbench import QUICK, Bench, Effort
 
 TOPICS: dict[str, Callable[[Bench], Iterator[Row]]] = {
-    module.TOPIC: module.rows
-    for module in (ingestion, searching, serving, sizes, opening, growth, peers, fts5, other_engines)
+    module.TOPIC: module.rows for module in (ingestion, searching, serving, sizes, opening, peers, fts5, other_engines)
 }
 
 

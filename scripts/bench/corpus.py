@@ -119,9 +119,3 @@ def queries_from(texts: Sequence[str], number: int, seed: int) -> list[str]:
     picked = zip(rng.integers(0, len(texts), 4 * number), rng.integers(0, SIZE - QUERY, 4 * number), strict=True)
     passages = dict.fromkeys(texts[at][start : start + QUERY] for at, start in picked)
     return list(islice(passages, number))
-
-
-def term_texts(rng: np.random.Generator, number: int, terms: int) -> list[str]:
-    """Draw chunks of numbered terms, separated by spaces, which cost no analysis."""
-    ranks = DoublePowerLaw().ranks(rng, number * terms).reshape(number, terms)
-    return [" ".join(f"t{rank}" for rank in row) for row in ranks.tolist()]

@@ -24,7 +24,6 @@ CONFIG = IndexConfig(chunk_size=SIZE)
 class Effort:
     """Amounts to measure; QUICK only sees that the suite works."""
 
-    smallest: int = 10_000  # chunks, which the growth of an index starts from
     repeats: int = 3  # of what takes seconds; where it takes minutes, once
     repeated_up_to: int = 10_000  # chunks
     rounds: int = 5
@@ -40,7 +39,6 @@ class Effort:
 
 
 QUICK = Effort(
-    smallest=50,
     repeats=1,
     rounds=2,
     queries=22,
