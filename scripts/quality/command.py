@@ -46,18 +46,15 @@ def measured(folder: Path, given: argparse.Namespace) -> Column:
     dataset = load(folder)
     file = given.kept / f"{name}.json" if given.kept else None
     kept = json.loads(file.read_text()) if file and file.exists() else {}
-    column = Column(name, language(dataset), kept)
-    for system in [
-        system for system in kept if system in given.again or (system in ours.CHOICES and "ours" in given.again)
-    ]:
-        del kept[system]
-    for system, run in ours.runs(dataset, [system for system in ours.CHOICES if system not in kept]):
+    again = {*given.again, *(ours.CHOICES if "ours" in given.again else ())}
+    column = Column(name, language(dataset), {system: kept[system] for system in kept if system not in again})
+    for system, run in ours.runs(dataset, [system for system in ours.CHOICES if system not in column.values]):
         _note(column, system, dataset, run, file)
     if not given.no_peers:
         from quality.peers import searches  # packages that ours need not have
 
         for system, search in searches(dataset, given.milvus_python).items():
-            if system not in kept:
+            if system not in column.values:
                 _note(column, system, dataset, search(), file)
     return column
 

@@ -48,6 +48,7 @@ from dataclasses import dataclass, fields
 from functools import partial
 from importlib import metadata
 from itertools import islice
+from math import isclose
 from pathlib import Path
 from typing import TypeVar
 
@@ -66,6 +67,7 @@ from soak.surroundings import Surroundings, enter  # noqa: E402
 from soak.victims import Victim, say  # noqa: E402
 
 T = TypeVar("T")
+close = partial(isclose, rel_tol=1e-5)  # two scores
 
 COMPACT_ABOVE = 5
 EARLY = 7  # of so many kills, one hits the opening
@@ -436,11 +438,6 @@ def num_unfinished(store: MilvusStore) -> int:
     with suppress(FormatError):
         log.refresh()
     return len(log.open_batches.batches)
-
-
-def close(one: float, other: float) -> bool:
-    """Compare two scores to 1e-5."""
-    return abs(one - other) <= 1e-5 * abs(other)
 
 
 def main() -> int:
