@@ -106,10 +106,6 @@ def test_text_is_not_taken_for_markup(docs: Path) -> None:
     assert "    [bold]markup[/bold] :smile: [/x]\n" in run("search", "markup").stdout
 
 
-def test_a_bad_filter_says_why(docs: Path) -> None:
-    assert_fails(run("search", "sparse", "--filter", '{"page": {"$near": 3}}'), "$near")
-
-
 def test_explain_prints_what_python_does(docs: Path) -> None:
     with BM25Index.open("./rag_bm25.db", "docs", read_only=True) as index:
         explained = index.explain("劳动合同", "docs/law.txt#0")

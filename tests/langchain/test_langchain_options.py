@@ -206,11 +206,34 @@ def test_likewise_on_both_arms(filled: BM25Index, name: str) -> None:
         ({"search_kwargs": [3]}, "valid dictionary"),
         ({"search_kwargs": None, "candidates": 3}, "valid dictionary"),
         ({"score_threshold": float("nan")}, "finite number"),
+        ({"k": 0}, "greater than or equal to 1"),
+        ({"k": 16385}, "less than or equal to 16384"),
+        ({"filter": {"page": {"$near": 3}}}, "unknown operator '\\$near'"),
     ],
     ids=str,
 )
 def test_a_wrong_value_is_refused_at_once(filled: BM25Index, wrong: dict[str, Any], message: str) -> None:
-    for make in (lexical, hybrid):
+    assert_refused((lexical, hybrid), filled, wrong, message)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"fusion": "bordacount"}, r"fusion\.type must be one of weighted, rrf, got 'bordacount'"),
+        ({"mode": "both"}, "'hybrid', 'sparse' or 'dense'"),
+        ({"sparse_k": 0}, r"sparse_k must be an int in 1\.\.16384, got 0"),
+        ({"dense_filter": {"page": {"$near": 3}}}, "unknown operator '\\$near'"),
+    ],
+    ids=str,
+)
+def test_a_wrong_value_of_a_hybrid_search_is_refused_at_once(
+    filled: BM25Index, wrong: dict[str, Any], message: str
+) -> None:
+    assert_refused((hybrid,), filled, wrong, message)
+
+
+def assert_refused(makers: Sequence[Any], filled: BM25Index, wrong: dict[str, Any], message: str) -> None:
+    for make in makers:
         with pytest.raises(ValidationError, match=message):
             make(filled, **wrong)
         with pytest.raises(ValidationError, match=message):
