@@ -11,17 +11,15 @@ from __future__ import annotations
 import sqlite3
 import sys
 import tempfile
+from collections.abc import Callable, Collection, Iterator
 from functools import partial
 from importlib import metadata
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator
-
-    Texts = dict[int, str]
-    Scores = dict[int, float]
+Texts = dict[int, str]
+Scores = dict[int, float]
 
 QUERIES = ("apple", "apple pear", "oak long")
 TREES = ("ash", "elm", "fig", "fir", "oak", "pine", "yew")

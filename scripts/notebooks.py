@@ -12,11 +12,9 @@ What changes from run to run is left out, so that a difference is one of the cod
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from typing import Any
 
 NOTEBOOKS = Path(__file__).resolve().parents[1] / "docs" / "notebooks"
 METADATA = {

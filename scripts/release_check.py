@@ -2,8 +2,6 @@
 
     python scripts/release_check.py                                  this Python
     python scripts/release_check.py python3.10 python3.13 --keep dist
-    python scripts/release_check.py --lowest python3.10              on the lowest versions of all dependencies
-    python scripts/release_check.py python3.12 -- tests/unit -x      other tests than the usual ones
 
 What is committed is built, nothing else. The tests are those of the unpacked sdist, without its ``rag_bm25``: there is
 then no package to be found but the installed one. Needs build, check-wheel-contents and twine, and network for pip.
@@ -21,11 +19,8 @@ import sys
 import tarfile
 import tempfile
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 ROOT = Path(__file__).resolve().parents[1]
 TESTS = (
@@ -40,10 +35,8 @@ ENVIRONMENT |= {"CI": "true", "PYTHONUTF8": "1", "PIP_DISABLE_PIP_VERSION_CHECK"
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description="Build the release, and test it installed.")
     parser.add_argument("pythons", nargs="*", default=[sys.executable], help="interpreters to test on")
-    parser.add_argument("--lowest", action="store_true", help="install the versions of scripts/lowest.txt")
     parser.add_argument("--keep", type=Path, help="put the built files into this folder")
-    own = arguments[: arguments.index("--")] if "--" in arguments else arguments
-    given = parser.parse_args(own)
+    given = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="release-") as folder:
         wheel, sdist = build(Path(folder))
         if given.keep:
@@ -52,7 +45,7 @@ def main(arguments: Sequence[str]) -> int:
                 shutil.copy(file, given.keep)
         for python in given.pythons:
             with tempfile.TemporaryDirectory(prefix="installed-") as place:
-                try_out(python, wheel, sdist, Path(place), lowest=given.lowest, tests=arguments[len(own) + 1 :])
+                try_out(python, wheel, sdist, Path(place))
     return 0
 
 
@@ -90,21 +83,20 @@ def require(what: str, found: set[str], wanted: set[str]) -> None:
         sys.exit(f"{what}: missing {sorted(wanted - found)}, not wanted {sorted(found - wanted)}")
 
 
-def try_out(python: str, wheel: Path, sdist: Path, place: Path, *, lowest: bool, tests: Sequence[str]) -> None:
+def try_out(python: str, wheel: Path, sdist: Path, place: Path) -> None:
     """Install the wheel, follow the README, and run the tests of the sdist."""
     version = run(python, "-c", "import platform; print(platform.python_version())").strip()
-    print(f"\nPython {version}{', lowest versions' if lowest else ''}", flush=True)
+    print(f"\nPython {version}", flush=True)
     with tarfile.open(sdist) as archive:
         archive.extractall(place, members=archive.getmembers())
     (source,) = place.iterdir()
     shutil.rmtree(source / "rag_bm25")
     run(python, "-m", "venv", place / "venv")
     commands = place / "venv" / "bin"
-    constraints = ["--constraint", str(source / "scripts" / "lowest.txt")] if lowest else []
-    run(commands / "pip", "install", "--quiet", *constraints, f"{wheel}[all]")
+    run(commands / "pip", "install", "--quiet", f"{wheel}[all]")
     follow_readme((source / "README.md").read_text(encoding="utf-8"), commands, source, place)
-    run(commands / "pip", "install", "--quiet", *constraints, f"{wheel}[test]")
-    for chosen in [tests] if tests else [TESTS, DOCTESTS]:
+    run(commands / "pip", "install", "--quiet", f"{wheel}[test]")
+    for chosen in (TESTS, DOCTESTS):
         test = [commands / "python", "-m", "pytest", "-q", "-r", "fE", "--tb=short", "-p", "no:cacheprovider", *chosen]
         if subprocess.run(test, cwd=source, env=ENVIRONMENT, check=False).returncode:
             sys.exit(f"Python {version}: {shlex.join(chosen)} failed")

@@ -1,7 +1,6 @@
 """``rag-bm25 list`` and ``show``."""
 
 from collections import Counter
-from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import asdict
 from itertools import islice
@@ -15,8 +14,8 @@ from rag_bm25.cli import options as opt
 from rag_bm25.cli.console import open_console, print_json, print_note, print_result
 from rag_bm25.cli.passages import render_chunk, render_chunk_line
 from rag_bm25.cli.rendering import count, join_first, natural_key
-from rag_bm25.documents.chunks import Chunk
 from rag_bm25.errors import ChunkNotFoundError, IndexNotFoundError, RagBM25Error
+from rag_bm25.filters import conjoin, parse_filter
 from rag_bm25.hits.neighbors import order_in_source, source_of
 from rag_bm25.index.arguments import name_namespace
 from rag_bm25.index.index import BM25Index
@@ -121,7 +120,9 @@ def _list_sources(index: BM25Index, conditions: Any, namespace: list[str] | None
 def _list_chunks(
     index: BM25Index, conditions: Any, source: str | None, namespace: list[str] | None, limit: int, as_json: bool
 ) -> None:
-    found = _chunks_of(index, conditions, source, namespace)
+    of_source = None if source is None else {"source": source}
+    both: Any = conjoin(parse_filter(of_source), parse_filter(conditions))
+    found = index.chunks(filter=both, namespace=namespace)
     if source is None:
         chunks = list(islice(found, limit + 1))
     else:
@@ -137,16 +138,6 @@ def _list_chunks(
         console.print(render_chunk_line(chunk, console.width if console.is_terminal else None))
     if len(chunks) > limit:
         print_note(f"there are more: --limit shows more than {limit:,}")
-
-
-def _chunks_of(index: BM25Index, conditions: Any, source: str | None, namespace: list[str] | None) -> Iterator[Chunk]:
-    """Stream the chunks that meet the filter, of one source if it is given."""
-    of_source = None if source is None else {"source": source}
-    if isinstance(conditions, str):  # a Milvus expression, which no dict can hold
-        chunks = index.chunks(filter=conditions, namespace=namespace)
-        return (chunk for chunk in chunks if source is None or source_of(chunk) == source)
-    both = [each for each in (of_source, conditions) if each]
-    return index.chunks(filter={"$and": both} if both else None, namespace=namespace)
 
 
 def show(

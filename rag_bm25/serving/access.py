@@ -21,21 +21,11 @@ R = TypeVar("R", bound="Request")
 
 @dataclass(frozen=True)
 class Access:
-    """The part of the index that requests see, and whether they may write to it.
+    """The part of the index that requests see, and whether they may write to it."""
 
-    Parameters
-    ----------
-    namespaces : tuple of str, optional
-        Only these namespaces; by default all.
-    filter : mapping, optional
-        Only the chunks that fit it.
-    writes : bool
-        Whether chunks may be added and deleted, where the server allows that.
-    """
-
-    namespaces: tuple[str, ...] | None = None
-    filter: Mapping[str, Any] | None = None
-    writes: bool = False
+    namespaces: tuple[str, ...] | None = None  # by default all
+    filter: Mapping[str, Any] | None = None  # that chunks must fit
+    writes: bool = False  # where the server allows that
 
     @property
     def is_whole(self) -> bool:

@@ -30,17 +30,7 @@ STATUSES: tuple[tuple[type[Exception], int, str], ...] = (
 
 
 class RefusedError(Exception):
-    """A request that is not answered, with the status and the reason.
-
-    Parameters
-    ----------
-    status : int
-        Status of HTTP.
-    code, message : str
-        Name of the reason for programs; what happened and what to do.
-    retry_after : int, optional
-        Seconds after which to ask again.
-    """
+    """A request that is not answered: its status, a reason for programs and people, and seconds until it may be."""
 
     def __init__(self, status: int, code: str, message: str, *, retry_after: int | None = None) -> None:
         super().__init__(message)

@@ -36,20 +36,9 @@ GENERATION = ", generation [0-9]+"
 
 
 class Served:
-    """Index, request gate and metrics of a server.
+    """Index, request gate and metrics of a server, and the files to ingest while it serves.
 
-    Parameters
-    ----------
-    index : BM25Index
-        Open; `observer` is its ``on_event``.
-    observer : Observer
-        Metrics and spans.
-    limits : Limits
-        Bounds of the gate.
-    title : str
-        Name of the index for clients; its own name tells the path of a file, or the address of a server.
-    found : Found, optional
-        Files to ingest while the index is served.
+    `observer` is the ``on_event`` of the index. Clients know it by `title`: its own name tells a path or an address.
     """
 
     def __init__(

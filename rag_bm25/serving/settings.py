@@ -18,72 +18,33 @@ MIN_TOKEN = 16
 
 @dataclass(frozen=True)
 class Limits:
-    """Bounds of one request, and of all together.
-
-    Parameters
-    ----------
-    body, question, answer : int
-        Maximum number of bytes of a request's body, of that of one that only reads, and of an answer.
-    held : int
-        Maximum number of bytes that the bodies of all requests hold together.
-    seconds : float
-        Maximum duration of a request, with its time in the queue.
-    work : float
-        Maximum number of seconds that the index works for a request that reads.
-    running, waiting : int
-        Maximum number of requests that the index answers at once, and of those in the queue.
-    """
+    """Bounds of one request, and of all together; those of data are in bytes."""
 
     body: int = 4 << 20
-    question: int = 1 << 20
+    question: int = 1 << 20  # the body of a request that only reads
     answer: int = 8 << 20
-    held: int = 64 << 20
-    seconds: float = 30.0
-    work: float = 3.0
-    running: int = 4
-    waiting: int = 64
+    held: int = 64 << 20  # by the bodies of all requests together
+    seconds: float = 30.0  # of a request, with its time in the queue
+    work: float = 3.0  # seconds that the index works for a request that reads
+    running: int = 4  # requests that the index answers at once
+    waiting: int = 64  # requests in the queue
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Settings of an HTTP server.
-
-    Parameters
-    ----------
-    host, port : str, int
-        Address to listen on; port 0 is a free one.
-    token : str, optional
-        What clients send as ``Authorization: Bearer TOKEN``; at least 16 characters. It gives access to everything.
-    tokens : TokenFile, optional
-        Further tokens, each with a scope.
-    certificate, key : Path, optional
-        PEM files, for HTTPS.
-    behind_proxy : bool
-        Whether a proxy on the way to the clients speaks TLS with them.
-    hosts, origins : tuple of str
-        Further names in ``Host`` that are the server's own, and further origins whose pages may ask it.
-    allow_writes : bool
-        Whether clients may add and delete chunks.
-    limits : Limits
-        Bounds.
-
-    Raises
-    ------
-    ParameterError
-        If the address can be reached from other machines, and the token or TLS is missing.
-    """
+    """Settings of an HTTP server; an address that other machines reach needs a token and TLS."""
 
     host: str = "127.0.0.1"
-    port: int = 8765
-    token: str | None = None
+    port: int = 8765  # 0 is a free one
+    token: str | None = None  # for everything
     certificate: Path | None = None
     key: Path | None = None
-    behind_proxy: bool = False
-    hosts: tuple[str, ...] = ()
-    origins: tuple[str, ...] = ()
+    behind_proxy: bool = False  # which speaks TLS with the clients
+    hosts: tuple[str, ...] = ()  # further names in `Host` that are the server's own
+    origins: tuple[str, ...] = ()  # further ones whose pages may ask the server
     allow_writes: bool = False
     limits: Limits = Limits()
-    tokens: TokenFile | None = None
+    tokens: TokenFile | None = None  # each with a scope
 
     def __post_init__(self) -> None:
         if self.token is not None and (len(self.token) < MIN_TOKEN or not self.token.isascii()):

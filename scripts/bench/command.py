@@ -6,15 +6,13 @@ import argparse
 import sys
 import tempfile
 import traceback
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from bench import (
     environment,
     fts5,
-    growth,
     ingestion,
-    memory,
     opening,
     other_engines,
     peers,
@@ -26,12 +24,8 @@ from bench import (
 from bench.report import HEAD, Results, Row, line
 from bench.workbench import QUICK, Bench, Effort
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
 TOPICS: dict[str, Callable[[Bench], Iterator[Row]]] = {
-    module.TOPIC: module.rows
-    for module in (ingestion, searching, serving, sizes, opening, growth, memory, peers, fts5, other_engines)
+    module.TOPIC: module.rows for module in (ingestion, searching, serving, sizes, opening, peers, fts5, other_engines)
 }
 
 

@@ -13,20 +13,16 @@ from __future__ import annotations
 
 import json
 from bisect import bisect
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import chain, islice
+from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rag_bm25.analysis.dictionary import read_dictionary
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
-
-    from numpy.typing import NDArray
 
 SIZE = 500
 QUERY = 12
@@ -123,9 +119,3 @@ def queries_from(texts: Sequence[str], number: int, seed: int) -> list[str]:
     picked = zip(rng.integers(0, len(texts), 4 * number), rng.integers(0, SIZE - QUERY, 4 * number), strict=True)
     passages = dict.fromkeys(texts[at][start : start + QUERY] for at, start in picked)
     return list(islice(passages, number))
-
-
-def term_texts(rng: np.random.Generator, number: int, terms: int) -> list[str]:
-    """Draw chunks of numbered terms, separated by spaces, which cost no analysis."""
-    ranks = DoublePowerLaw().ranks(rng, number * terms).reshape(number, terms)
-    return [" ".join(f"t{rank}" for rank in row) for row in ranks.tolist()]

@@ -7,21 +7,16 @@ from __future__ import annotations
 
 import sqlite3
 import tempfile
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from bench.ingestion import OURS, WARM_UP, added, analysis, encoded_rows, insertion
 from bench.report import Row, ratio
 from bench.timing import Clock, Spread, in_turns, seconds_of, timed
-from bench.workbench import CONFIG, batches
+from bench.workbench import CONFIG, Bench, batches
 from rag_bm25 import IndexConfig
 from rag_bm25.analysis import AnalyzerConfig
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from bench.workbench import Bench
 
 TOPIC = "fts5"
 SQLITE = "SQLite FTS5"

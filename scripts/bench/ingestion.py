@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 import tempfile
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pymilvus
 
 from bench import environment
 from bench.report import Row
 from bench.timing import Clock, cpu_seconds, in_turns, timed
-from bench.workbench import CONFIG, NAME, batches
+from bench.workbench import CONFIG, NAME, Bench, batches
 from rag_bm25 import BM25Index, IndexConfig
 from rag_bm25.analysis import Analyzer
 from rag_bm25.ingestion.files import find_files
@@ -23,11 +24,6 @@ from rag_bm25.store.milvus.connection import Connection
 from rag_bm25.store.milvus.opening import open_engine, release_engine
 from rag_bm25.store.milvus.schema import chunk_entity
 from rag_bm25.store.rows import ChunkRow
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from bench.workbench import Bench
 
 TOPIC = "ingestion"
 WARM_UP = ["a first chunk 预热"]

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import tracemalloc
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 
 from bench.report import Row
 from bench.searching import raw_search
 from bench.timing import Clock, Spread, in_turns, timed
-from bench.workbench import NAME
+from bench.workbench import NAME, Bench
 from rag_bm25 import BM25Index, IndexConfig
 from rag_bm25.statistics.corpus import Contribution
 from rag_bm25.statistics.log.log import StatisticsLog
@@ -19,12 +20,6 @@ from rag_bm25.store.milvus import MilvusStore
 from rag_bm25.store.milvus.connection import Connection
 from rag_bm25.store.milvus.opening import open_engine, release_engine
 from rag_bm25.vectors.terms import Vocabulary
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from bench.workbench import Bench
 
 TOPIC = "opening"
 CONFIG = IndexConfig(chunk_size=100, analyzer=str.split)

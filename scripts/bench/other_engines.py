@@ -9,24 +9,19 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from bench import environment
 from bench.peers import token_lists
 from bench.report import OURS, Results, Row
-from bench.timing import Spread, in_turns, latencies, seconds_of
-from bench.workbench import CONFIG, NAME, K, Opened, batches
+from bench.timing import Clock, Spread, in_turns, latencies, seconds_of
+from bench.workbench import CONFIG, NAME, Bench, K, Opened, batches
 from rag_bm25 import BM25Index, IndexConfig
 from rag_bm25.analysis.text import query_tokens
 from rag_bm25.store.milvus.engine import NO_PINGS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from bench.timing import Clock
-    from bench.workbench import Bench
 
 TOPIC = "engines"
 SEARCH = f"search, k = {K}, p50"

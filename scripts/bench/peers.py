@@ -8,19 +8,15 @@ searched.
 from __future__ import annotations
 
 import gc
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from bench import environment
 from bench.report import OURS, Row
 from bench.timing import Spread, latencies, seconds_of, timed
-from bench.workbench import CONFIG, K, Opened, batches
+from bench.workbench import CONFIG, Bench, K, Opened, batches
 from rag_bm25.analysis.text import query_tokens
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from bench.workbench import Bench
 
 TOPIC = "peers"
 TANTIVY_HEAP = 256 * 2**20

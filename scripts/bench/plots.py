@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
 
 from bench import peers, searching
-from bench.report import OURS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from pathlib import Path
-
-    from bench.report import Row
-    from bench.timing import Spread
+from bench.report import OURS, Row
+from bench.timing import Spread
 
 Points = dict[str, dict[int, "Spread"]]  # system -> chunks -> measured
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from pathlib import Path
+from typing import Any, Literal
 
 from bench.timing import Spread
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 OURS = "rag_bm25"
 Comparison = Literal["ratio", "speedup", "difference", "value"]
@@ -108,15 +106,7 @@ def _spread(spread: Spread | None) -> str:
     p25, p75 = (number(times * value) for value in (spread.p25, spread.p75))
     quartiles = f" ({p25}–{p75})" if spread.count > 1 else ""
     cpu = "" if spread.cpu is None else f", CPU {number(times * spread.cpu)} {unit}"
-    return f"{quantity(spread)}{quartiles}{cpu}"
-
-
-def quantity(spread: Spread | None) -> str:
-    """Format a median with its unit."""
-    if spread is None:
-        return ""
-    times, unit = _scale(spread)
-    return f"{number(times * spread.median)} {unit}"
+    return f"{number(times * spread.median)} {unit}{quartiles}{cpu}"
 
 
 def _scale(spread: Spread) -> tuple[int, str]:

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pymilvus
 
 from bench.report import Row, ratio
 from bench.timing import in_turns, latencies, seconds_of
-from bench.workbench import NAME, K, Opened, batches
+from bench.workbench import NAME, Bench, K, Opened, batches
 from rag_bm25.store.milvus.schema import CHUNK_CONTENTS, CHUNK_FACTS, SPARSE
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from bench.workbench import Bench
 
 TOPIC = "search"
 

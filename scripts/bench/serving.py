@@ -5,9 +5,10 @@ from __future__ import annotations
 import itertools
 import threading
 import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pymilvus
@@ -16,16 +17,10 @@ from bench.ingestion import encoded_rows
 from bench.report import Row, ratio
 from bench.searching import raw_search
 from bench.timing import Spread
-from bench.workbench import BATCH, NAME, K, Opened, batches
+from bench.workbench import BATCH, NAME, Bench, K, Opened, batches
 from rag_bm25.store.milvus.schema import SPARSE, chunk_entity
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from typing import TypeAlias
-
-    from bench.workbench import Bench
-
-    Act: TypeAlias = Callable[[], object]
+Act: TypeAlias = Callable[[], object]
 
 TOPIC = "serving"
 RAW = "raw"  # batch of rows that are no chunks of the index

@@ -10,9 +10,10 @@ import json
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 import pymilvus
@@ -29,10 +30,6 @@ from rag_bm25.store.milvus.collection import IN_KEY_ORDER
 from rag_bm25.store.milvus.connection import Connection
 from rag_bm25.store.milvus.opening import open_engine, release_engine
 from rag_bm25.store.milvus.schema import CHUNK_CONTENTS, CHUNK_FACTS, SPARSE, chunk_entity
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from typing import Any
 
 TOPIC = "sizes"
 CALL = 10 * BATCH  # chunks added in one call

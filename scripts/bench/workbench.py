@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from bench.corpus import SIZE, Generator, queries_from, real_chunks
 from rag_bm25 import BM25Index, IndexConfig
 from rag_bm25.store.milvus.connection import Connection
 from rag_bm25.store.milvus.opening import open_engine, release_engine
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 BATCH = 1_000
 K = 10
@@ -26,7 +24,6 @@ CONFIG = IndexConfig(chunk_size=SIZE)
 class Effort:
     """Amounts to measure; QUICK only sees that the suite works."""
 
-    smallest: int = 10_000  # chunks, which the growth of an index starts from
     repeats: int = 3  # of what takes seconds; where it takes minutes, once
     repeated_up_to: int = 10_000  # chunks
     rounds: int = 5
@@ -42,7 +39,6 @@ class Effort:
 
 
 QUICK = Effort(
-    smallest=50,
     repeats=1,
     rounds=2,
     queries=22,

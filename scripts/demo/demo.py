@@ -14,17 +14,15 @@ import re
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from itertools import accumulate
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from unicodedata import east_asian_width
 
 from rag_bm25 import Analyzer, BM25Index, IndexConfig
 from rag_bm25.evaluation import load_beir, measure
 from rag_bm25.evaluation.running import search_queries
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 CORPUS = Path(__file__).resolve().parent / "corpus"
 QUESTIONS = {

@@ -9,55 +9,39 @@ from __future__ import annotations
 
 import csv
 import json
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+from typing import Any
 
 HERE = Path(__file__).resolve().parent
 DOCUMENTS = HERE / "documents"
 CORPUS = HERE / "corpus"
+Row = dict[str, Any]
 
 
-class Chunk(TypedDict):
-    """A row of ``corpus.jsonl``."""
-
-    _id: str
-    title: str
-    text: str
-    metadata: dict[str, str]
-
-
-class Query(TypedDict):
-    """A row of ``queries.jsonl``."""
-
-    _id: str
-    text: str
-
-
-def chunks_of(document: Path) -> Iterator[Chunk]:
+def chunks_of(document: Path) -> Iterator[Row]:
     """Yield the paragraphs of a document named ``<name>.<language>.<md or txt>``."""
     heading, *paragraphs = document.read_text(encoding="utf-8").strip().split("\n\n")
     metadata = {"source": document.name, "language": document.stem.rpartition(".")[2]}
     for n, text in enumerate(paragraphs, start=1):
-        yield Chunk(_id=f"{document.stem}#{n}", title=heading.removeprefix("# "), text=text, metadata=metadata)
+        title = heading.removeprefix("# ")
+        yield {"_id": f"{document.stem}#{n}", "title": title, "text": text, "metadata": metadata}
 
 
-def read_queries(path: Path) -> tuple[list[Query], list[tuple[str, str, int]]]:
+def read_queries(path: Path) -> tuple[list[Row], list[tuple[str, str, int]]]:
     """Read the queries and their (query id, chunk id, grade) judgments."""
-    queries: list[Query] = []
+    queries: list[Row] = []
     qrels: list[tuple[str, str, int]] = []
     with path.open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE):
-            queries.append(Query(_id=row["id"], text=row["text"]))
+            queries.append({"_id": row["id"], "text": row["text"]})
             for judgment in row["judgments"].split():
                 chunk_id, grade = judgment.split("=")
                 qrels.append((row["id"], chunk_id, int(grade)))
     return queries, qrels
 
 
-def write_jsonl(path: Path, rows: Iterable[Chunk | Query]) -> None:
+def write_jsonl(path: Path, rows: Iterable[Row]) -> None:
     lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
     path.write_text("".join(lines), encoding="utf-8", newline="\n")
 

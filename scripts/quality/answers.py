@@ -13,29 +13,24 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 if __name__ == "__main__":
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 
+from numpy.typing import NDArray
+
 from quality.ours import CHOICES, DEFAULT, sized
 from quality.sets import load
+from rag_bm25 import BM25Index
 from rag_bm25.evaluation import BeirDataset, calibrate_answers
 from rag_bm25.evaluation.running import add_corpus, in_memory
-from rag_bm25.weighting.confidence import calibration_error, cross_fit
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from rag_bm25 import BM25Index
-    from rag_bm25.weighting.confidence import FirstHits
+from rag_bm25.weighting.confidence import FirstHits, calibration_error, cross_fit
 
 DRAWS = 1_000
 COLUMNS = (
-    *("set", "queries", "answered", "AUC of the score", "of its share", "of the confidence"),
-    *("in or out: score", "confidence", "error", "interval", "perfect"),
+    *("set", "queries", "answered", "AUC of the score", "of the confidence", "error", "interval", "perfect"),
     *("doubled: AUC", "error", "interval", "perfect"),
 )
 
@@ -66,8 +61,7 @@ def measure(dataset: BeirDataset) -> list[str]:
     return [
         f"{whole.queries:,}",
         f"{whole.answered:.2f}",
-        *(f"{first.area_under_curve(values):.3f}" for values in (first.scores, first.signals[:, 0], confidences)),
-        *(f"{in_or_out(first, values):.3f}" for values in (first.scores, confidences)),
+        *(f"{first.area_under_curve(values):.3f}" for values in (first.scores, confidences)),
         *errors(first, confidences),
         f"{first.area_under_curve(before):.3f}",
         *errors(first, before),
@@ -83,13 +77,6 @@ def with_answers_in(dataset: BeirDataset, ids: set[str]) -> BeirDataset:
 
 def add(index: BM25Index, dataset: BeirDataset, ids: list[str]) -> None:
     add_corpus(index, {id_: dataset.corpus[id_] for id_ in ids}, fields=dataset.fields(index.config.fields))
-
-
-def in_or_out(first: FirstHits, values: NDArray[np.float64]) -> float:
-    """Return the AUC of all first hits, whether they answer or not, against those with the answers taken out."""
-    lower, higher = np.sort(values[first.without]), values[~first.without]
-    places = np.searchsorted(lower, higher, "left") + np.searchsorted(lower, higher, "right")
-    return float(places.mean() / 2 / len(lower))
 
 
 def errors(first: FirstHits, confidences: NDArray[np.float64]) -> list[str]:

@@ -5,20 +5,15 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from quality import ours
 from quality.report import Column, section
 from quality.sets import language, load
-from rag_bm25.evaluation import measure_queries
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rag_bm25.evaluation import BeirDataset
-    from rag_bm25.evaluation.running import Run
+from rag_bm25.evaluation import BeirDataset, measure_queries
+from rag_bm25.evaluation.running import Run
 
 MEASURES = ("ndcg@10", "recall@100")
 
@@ -51,18 +46,15 @@ def measured(folder: Path, given: argparse.Namespace) -> Column:
     dataset = load(folder)
     file = given.kept / f"{name}.json" if given.kept else None
     kept = json.loads(file.read_text()) if file and file.exists() else {}
-    column = Column(name, language(dataset), kept)
-    for system in [
-        system for system in kept if system in given.again or (system in ours.CHOICES and "ours" in given.again)
-    ]:
-        del kept[system]
-    for system, run in ours.runs(dataset, [system for system in ours.CHOICES if system not in kept]):
+    again = {*given.again, *(ours.CHOICES if "ours" in given.again else ())}
+    column = Column(name, language(dataset), {system: kept[system] for system in kept if system not in again})
+    for system, run in ours.runs(dataset, [system for system in ours.CHOICES if system not in column.values]):
         _note(column, system, dataset, run, file)
     if not given.no_peers:
         from quality.peers import searches  # packages that ours need not have
 
         for system, search in searches(dataset, given.milvus_python).items():
-            if system not in kept:
+            if system not in column.values:
                 _note(column, system, dataset, search(), file)
     return column
 

@@ -14,18 +14,12 @@ import random
 import sys
 from argparse import ArgumentParser
 from collections import defaultdict
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from time import process_time
-from typing import TYPE_CHECKING
 
-from rag_bm25 import BM25Index, IndexConfig, IndexGroup
-from rag_bm25.evaluation import load_beir
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from rag_bm25 import Hit
-    from rag_bm25.evaluation import BeirDataset
+from rag_bm25 import BM25Index, Hit, IndexConfig, IndexGroup
+from rag_bm25.evaluation import BeirDataset, load_beir
 
 K = 10
 RRF = 60

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rag_bm25 import AnalyzerConfig, IndexConfig
-from rag_bm25.evaluation import evaluate_each
-from rag_bm25.evaluation.running import mean_length
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from rag_bm25.documents.lengths import LengthUnit
-    from rag_bm25.evaluation import BeirDataset
-    from rag_bm25.evaluation.running import Run
+from rag_bm25.documents.lengths import LengthUnit
+from rag_bm25.evaluation import BeirDataset, evaluate_each
+from rag_bm25.evaluation.running import Run, mean_length
 
 DEFAULT = "**the default**"
 

@@ -6,11 +6,12 @@ import json
 import re
 import subprocess
 import tempfile
+from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from itertools import pairwise
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import bm25s
 import jieba
@@ -20,11 +21,7 @@ from bm25s.stopwords import STOPWORDS_EN
 from rank_bm25 import BM25Okapi
 
 from rag_bm25.evaluation import BeirDataset
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from rag_bm25.evaluation.running import Run
+from rag_bm25.evaluation.running import Run
 
 Tokens: TypeAlias = list[list[str]]
 

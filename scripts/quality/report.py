@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from quality.ours import CHOICES, DEFAULT
 from rag_bm25.evaluation import paired_test
-from rag_bm25.evaluation.comparison import randomisation_p_value
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from numpy.typing import NDArray
 
 Values: TypeAlias = "NDArray[np.float64]"
 
@@ -103,16 +99,3 @@ def against_peers(columns: list[Column]) -> Iterator[str]:
             f"| {column.name} | {len(ours):,} | {best} | {short(theirs.mean())} | {short(ours.mean())} | "
             f"{test.difference:+.4f} ({low:+.4f} to {high:+.4f}) | {test.better} / {test.worse} | {p_value} |"
         )
-
-
-def mean_of_sets(differences: Sequence[Values]) -> str:
-    """Show the mean of the sets' means, and its 95 % interval by the bootstrap within each set."""
-    rng = np.random.default_rng(0)
-    drawn = np.mean([rng.choice(values, (SAMPLES, len(values))).mean(axis=1) for values in differences], axis=0)
-    low, high = np.quantile(drawn, (0.025, 0.975))
-    return f"{np.mean([values.mean() for values in differences]):+.4f} ({low:+.4f} to {high:+.4f})"
-
-
-def pooled_p(differences: Sequence[Values]) -> str:
-    """Test the mean of the sets' means: each difference counts as its share in it."""
-    return short_p(randomisation_p_value(np.concatenate([values / len(values) for values in differences])))

@@ -5,13 +5,11 @@ from __future__ import annotations
 import csv
 import json
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 from rag_bm25.evaluation import BeirDataset, load_beir
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 CHUNK_SIZE, OVERLAP = 500, 100  # characters
 MIN_SHARE = 0.5  # of a passage, that a relevant chunk has

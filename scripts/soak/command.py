@@ -21,16 +21,13 @@ import os
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from soak.soak import ROOM, Soak, SoakFailedError
 from soak.texts import DEMO, Texts
 from soak.visits import MilvusPlace, Visitor, preload
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -52,7 +49,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             soak.use_daily(given.runs, given.chunks, given.look_every)
     except SoakFailedError as error:
         fault = error
-    print(f"{soak.table()}\n{_engine(given.uri)}, {soak.visits:,} openings, {time.monotonic() - began:,.0f} s")
+    engine = given.uri or f"milvus-lite {metadata.version('milvus-lite')}"
+    print(f"{soak.table()}\n{engine}, {soak.visits:,} openings, {time.monotonic() - began:,.0f} s")
     if fault:
         command = " ".join(["python scripts/soak", *(sys.argv[1:] if arguments is None else arguments)])
         print(f"FAILED: {fault}\nThe index is kept in {workdir}; again: {command} (seed {given.seed})")
@@ -83,7 +81,3 @@ def _parser() -> argparse.ArgumentParser:
 
 def _tell(line: str) -> None:
     print(f"{time.strftime('%H:%M:%S')} {line}", flush=True)
-
-
-def _engine(uri: str | None) -> str:
-    return uri or f"milvus-lite {metadata.version('milvus-lite')}"

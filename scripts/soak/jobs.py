@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import random
 import re
 import shutil
+from collections.abc import Iterator
 from contextlib import closing, suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from support.reference import split
 
@@ -18,14 +20,7 @@ from rag_bm25.ingestion.files import find_files
 from rag_bm25.ingestion.ingesting import ingest
 from rag_bm25.ingestion.reindexing import reindex
 from rag_bm25.store.milvus import MilvusStore
-from soak.operations import CONFIG, Operation
-
-if TYPE_CHECKING:
-    import random
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from soak.operations import Model
+from soak.operations import CONFIG, Model, Operation
 
 COLLECTION = "docs"
 PARAGRAPHS = re.compile(r"f\d+v\d+p\d+")

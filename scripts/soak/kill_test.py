@@ -42,13 +42,15 @@ import tempfile
 import threading
 import time
 import traceback
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, fields
 from functools import partial
 from importlib import metadata
 from itertools import islice
+from math import isclose
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "scripts"), str(ROOT / "tests")]
@@ -60,16 +62,12 @@ from rag_bm25.errors import FormatError, RagBM25Error, StoreError  # noqa: E402
 from rag_bm25.statistics.log.log import StatisticsLog  # noqa: E402
 from rag_bm25.store.milvus import MilvusStore  # noqa: E402
 from soak.jobs import COLLECTION, JOBS, Job  # noqa: E402
-from soak.operations import CHUNK_SIZE, CONFIG, NAMESPACES, WORDS, Model, Operation, operations, update  # noqa: E402
+from soak.operations import CHUNK_SIZE, CONFIG, NAMESPACES, WORDS, Key, Model, Operation, operations, update  # noqa: E402
 from soak.surroundings import Surroundings, enter  # noqa: E402
 from soak.victims import Victim, say  # noqa: E402
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    from soak.operations import Key
-
 T = TypeVar("T")
+close = partial(isclose, rel_tol=1e-5)  # two scores
 
 COMPACT_ABOVE = 5
 EARLY = 7  # of so many kills, one hits the opening
@@ -440,11 +438,6 @@ def num_unfinished(store: MilvusStore) -> int:
     with suppress(FormatError):
         log.refresh()
     return len(log.open_batches.batches)
-
-
-def close(one: float, other: float) -> bool:
-    """Compare two scores to 1e-5."""
-    return abs(one - other) <= 1e-5 * abs(other)
 
 
 def main() -> int:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-
-if TYPE_CHECKING:
-    import random
 
 NAMESPACES = ("", "", "", "law")  # of a chunk, by its number
 PARTS = 101  # of the metadata, for deletions by a filter

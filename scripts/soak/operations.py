@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import random
 import zlib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from support.reference import split
 
-from rag_bm25 import IndexConfig
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from rag_bm25 import BM25Index
+from rag_bm25 import BM25Index, IndexConfig
 
 Key = tuple[str, str]  # namespace and id
 Model = dict[Key, str]  # what must be stored

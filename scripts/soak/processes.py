@@ -5,14 +5,12 @@ from __future__ import annotations
 import multiprocessing
 import os
 import traceback
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
+from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from multiprocessing.connection import Connection
+from typing import Any, TypeVar
 
 _T = TypeVar("_T")
 

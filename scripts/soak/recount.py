@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from support.reference import chunk_weight, idf, length_norm
 
 from rag_bm25 import Analyzer
 from soak.model import Model, number_of
+from soak.texts import Texts
 from soak.told import Told
 from soak.visits import CONFIG, HITS, SHOWN, Place, Question, Seen, Visitor
-
-if TYPE_CHECKING:
-    from soak.texts import Texts
 
 NO_TERMS = 0  # dimension of chunks without terms
 CLOSE = 1e-5

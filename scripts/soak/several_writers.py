@@ -30,9 +30,9 @@ import time
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
@@ -46,11 +46,7 @@ from rag_bm25.ingestion import reindex  # noqa: E402
 from rag_bm25.statistics.log.log import StatisticsLog  # noqa: E402
 from rag_bm25.store.milvus import MilvusStore  # noqa: E402
 from rag_bm25.store.milvus.server import Lite3Server  # noqa: E402
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from rag_bm25.store.protocol import Store
+from rag_bm25.store.protocol import Store  # noqa: E402
 
 COLLECTION = "docs"
 CONFIG = IndexConfig(chunk_size=15, length_unit="terms", analyzer=split)

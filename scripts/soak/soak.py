@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from soak.model import Model
+from soak.model import Model, Write
 from soak.processes import ProcessFailedError, in_new_process
 from soak.recount import recount
 from soak.texts import steps_to
-from soak.visits import Seen
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from soak.model import Write
-    from soak.visits import Depth, Visitor
+from soak.visits import Depth, Seen, Visitor
 
 ROOM = 64  # more ids than chunks, for those that everyday use adds
 SMALL_VISITS_UP_TO = 5

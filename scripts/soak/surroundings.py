@@ -6,16 +6,13 @@ Linux only: it needs ``unshare`` (and leave to use it, or root), a C compiler fo
 from __future__ import annotations
 
 import os
+import random
 import subprocess
 import sys
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    import random
 
 CLOCK = Path(__file__).parents[2] / "tests" / "support" / "shifted_clock.c"
 DISK_MB = 256

@@ -5,11 +5,8 @@ from __future__ import annotations
 import json
 import random
 import re
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 DEMO = Path(__file__).resolve().parents[1] / "demo" / "corpus" / "corpus.jsonl"
 SENTENCE_END = re.compile(r"(?<=[。！？；\n])|(?<=[.!?])\s")

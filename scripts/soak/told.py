@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import pickle
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from pathlib import Path
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from rag_bm25 import BM25Index
+from rag_bm25 import BM25Index
 
 
 @dataclass(frozen=True)

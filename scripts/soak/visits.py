@@ -7,22 +7,18 @@ import logging
 import random
 import time
 from collections import Counter
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from pathlib import Path
+from typing import Any, Literal, Protocol
 
 from rag_bm25 import BM25Index, Chunk, IndexConfig, Progress, Query, QueryWeighting
 from rag_bm25.analysis.text import AnalysedText
 from soak.model import NAMESPACES, PARTS, Model, Write, chunk_id, namespace_of
 from soak.processes import memory
-from soak.texts import rare_word
+from soak.texts import Texts, rare_word
 from soak.told import Told
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from soak.texts import Texts
 
 CONFIG = IndexConfig(chunk_size=150, length_unit="characters")
 Depth = Literal["none", "quick", "whole"]

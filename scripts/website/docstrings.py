@@ -5,13 +5,10 @@ from __future__ import annotations
 import re
 from html import escape
 from textwrap import dedent
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from griffe import AliasResolutionError, Extension, NameResolutionError
+from griffe import AliasResolutionError, Attribute, Class, Extension, NameResolutionError, Object
 from latex2mathml.converter import convert
-
-if TYPE_CHECKING:
-    from griffe import Attribute, Class, Object
 
 ROLE = re.compile(r":(?:attr|class|data|func|meth|mod):`~?([\w.]+)`")
 MATH_ROLE = re.compile(r":math:`([^`]+)`")

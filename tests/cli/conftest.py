@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from support.command_line import Databases, run
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from support.foreign import Foreign
@@ -14,10 +15,6 @@ from typer.testing import CliRunner
 from rag_bm25 import IndexConfig
 from rag_bm25.adapters import AdoptedEncoder, BM25Encoder
 from rag_bm25.cli.app import app
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
 
 TEXTS = ["Milvus stores sparse vectors.", "用人单位解除劳动合同", "sparse rows"]
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from support.command_line import Databases, assert_fails, ingest_texts, run, run_json, write_module
@@ -12,9 +13,6 @@ from support.command_line import Databases, assert_fails, ingest_texts, run, run
 from rag_bm25 import BM25Index
 from rag_bm25.analysis.contract import contract_of, differences
 from rag_bm25.statistics.log.settings import read_config, write_config
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 CODE = '''
 import re

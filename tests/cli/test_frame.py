@@ -233,15 +233,3 @@ def test_shells_complete_lines(databases: Databases, words: str, expected: list[
     result = run(env=env)
     assert (result.stdout.split(), result.stderr) == (expected, "")
     assert databases.opened == []
-
-
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion_is_installed_for_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shell: str) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION", "1")
-    shown = run("--show-completion", shell)
-    assert "_RAG_BM25_COMPLETE" in shown.stdout
-    installed = run("--install-completion", shell)
-    assert installed.exit_code == 0
-    files = [path for path in tmp_path.rglob("*rag-bm25*") if path.is_file()]
-    assert "_RAG_BM25_COMPLETE" in "".join(path.read_text() for path in files)

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 import shlex
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from support.command_line import Databases, assert_fails, run, run_json
 
 from rag_bm25.ingestion.files import SUFFIXES
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.usefixtures("databases")
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from support.command_line import Databases, assert_fails, run, run_json
 from support.foreign_rows import ForeignRows
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 TEXTS = ["Milvus stores sparse vectors.", "用人单位解除劳动合同", "sparse rows"]
 OPTIONS = ("ingest", "--from-collection", "mine", "--text-field", "body")

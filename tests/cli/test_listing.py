@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.cells import cell_len
@@ -12,9 +13,6 @@ from support.command_line import Databases, assert_fails, run, run_json
 from rag_bm25 import AnalyzerConfig, BM25Index, IndexConfig
 from rag_bm25.cli.passages import render_chunk_line
 from rag_bm25.documents.chunks import Chunk
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.usefixtures("databases")
 

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
+from support.command_line import Databases, assert_fails, run, run_json
 from typer.testing import CliRunner
 
 from rag_bm25.cli.app import app
 from rag_bm25.store.memory import MemoryStore
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-
-from support.command_line import Databases, assert_fails, run, run_json
 
 pytestmark = pytest.mark.usefixtures("databases")
 

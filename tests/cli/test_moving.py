@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from support.answers import give_model
@@ -11,9 +11,6 @@ from support.command_line import Databases, assert_fails, run, run_json
 from support.memory_store import Collections
 
 from rag_bm25 import TLS, AnalyzerConfig, BM25Index, IndexConfig
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SERVER = "http://milvus:19530"
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
@@ -32,9 +33,6 @@ from rag_bm25.definitions import options_of
 from rag_bm25.hits.options import SearchOptions
 from rag_bm25.index.searching.hybrid import FusionOptions
 from rag_bm25.query.synonyms import Synonyms
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 EXCEPTIONS = {"arm_scores": "always given"}
 

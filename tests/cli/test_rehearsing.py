@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from support.command_line import Databases, run
 from support.memory_store import copied
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 WORDS = ["apple", "banana", "cherry", "damson", "elderberry", "grape", "lemon", "mango"]
 

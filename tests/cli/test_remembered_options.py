@@ -6,19 +6,16 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from support.command_line import Databases, run, run_json
 
 from rag_bm25.cli import ingesting
 from rag_bm25.errors import InputError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from rag_bm25.ingestion.files import Found
+from rag_bm25.ingestion.files import Found
 
 pytestmark = pytest.mark.usefixtures("databases")
 ROOT = Path(__file__).parents[2]

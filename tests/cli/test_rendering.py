@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
 
 import pytest
 from rich.cells import cell_len
@@ -16,9 +16,6 @@ from rag_bm25.analysis import Analyzer
 from rag_bm25.cli import console
 from rag_bm25.cli.rendering import count, highlighting_for, render_hit
 from rag_bm25.hits.highlights import Highlighter
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 ANALYZER = Analyzer()
 

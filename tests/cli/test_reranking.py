@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from support.command_line import Databases, assert_fails, ingest_texts, run, run_json, write_module
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 CODE = '''
 def by_length(query, hits):

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from support.command_line import Databases, assert_fails, run, run_json
 
 from rag_bm25 import BM25Index
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.usefixtures("databases")
 
@@ -107,10 +104,6 @@ def test_text_is_not_taken_for_markup(docs: Path) -> None:
     (docs / "markup.txt").write_text("[bold]markup[/bold] :smile: [/x]")
     run("ingest", docs)
     assert "    [bold]markup[/bold] :smile: [/x]\n" in run("search", "markup").stdout
-
-
-def test_a_bad_filter_says_why(docs: Path) -> None:
-    assert_fails(run("search", "sparse", "--filter", '{"page": {"$near": 3}}'), "$near")
 
 
 def test_explain_prints_what_python_does(docs: Path) -> None:

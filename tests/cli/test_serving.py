@@ -4,15 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
-from support.command_line import assert_fails, run
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from support.command_line import Databases
+from support.command_line import Databases, assert_fails, run
 
 TOKEN = "a token of the tests"
 

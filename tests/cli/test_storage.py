@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from support.command_line import Databases, run, run_json
@@ -10,9 +10,6 @@ from support.command_line import Databases, run, run_json
 from rag_bm25 import StorageOptions
 from rag_bm25.cli.rendering import _format_storage
 from rag_bm25.store.storage import StorageInfo
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.usefixtures("databases")
 

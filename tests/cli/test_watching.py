@@ -8,18 +8,16 @@ import random
 import signal
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from support.command_line import Databases, run, run_json
 
 from rag_bm25.cli import ingesting, watching
 from rag_bm25.errors import StoreLockedError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 pytestmark = pytest.mark.usefixtures("databases")
 ROOT = Path(__file__).parents[2]

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import runpy
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from support import engines
 from support.programs import run_python
 
 from rag_bm25 import TLS, BM25Index, StoreError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "scripts" / "examples"
 pytestmark = pytest.mark.skipif(not engines.lite_version(), reason="milvus-lite is not installed")

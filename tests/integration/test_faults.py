@@ -10,10 +10,12 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import FrameType
+from typing import Any
 
 import pytest
 from support import engines
@@ -23,17 +25,12 @@ from support.programs import environment, run_python
 from support.proxy import Proxy
 from support.serialized_store import serialized
 
+from rag_bm25 import BM25Index
 from rag_bm25.errors import StoreError
 from rag_bm25.index.maintenance.copying import copy_index
 from rag_bm25.statistics.log.log import StatisticsLog
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from types import FrameType
-
-    from rag_bm25 import BM25Index
-
-    Open = Callable[..., BM25Index]
+Open = Callable[..., BM25Index]
 
 BEFORE = {"a": "apple", "b": "banana split", "c": "cherry"}
 UPDATE = {"a": "apple pie", "b": "banana split", "x": "fig"}

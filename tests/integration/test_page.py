@@ -7,16 +7,14 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from rag_bm25 import BM25Index, IndexConfig
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 for name in ("starlette", "uvicorn", "mcp", "prometheus_client", "typer"):
     pytest.importorskip(name, reason='the page needs rag-bm25[cli,serve]: pip install "rag-bm25[cli,serve]"')

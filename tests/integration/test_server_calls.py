@@ -9,9 +9,10 @@ import pickle
 import subprocess
 import sys
 import traceback
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,13 +22,9 @@ from support.reference import split
 
 import rag_bm25
 from rag_bm25 import BM25Index, IndexConfig, StoreError
+from rag_bm25.store.rows import ConsistencyLevel
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from rag_bm25.store.rows import ConsistencyLevel
-
-    Proxied = Callable[..., GrpcProxy]
+Proxied = Callable[..., GrpcProxy]
 
 CONFIG = IndexConfig(chunk_size=4, length_unit="terms", analyzer=split, dense_dim=2)
 BEFORE = {"a": "apple", "b": "banana split"}

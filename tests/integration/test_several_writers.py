@@ -6,27 +6,24 @@ import itertools
 import random
 import threading
 import time
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from support import engines
 from support.memory_store import MemoryStore
 from support.serialized_store import serialized
 
+from rag_bm25 import BM25Index
 from rag_bm25.errors import RagBM25Error, StoreError
 from rag_bm25.index.writing import chunk_writer
 from rag_bm25.statistics.log.log import StatisticsLog
+from rag_bm25.store.rows import ChunkRow
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
-
-    from rag_bm25 import BM25Index
-    from rag_bm25.store.rows import ChunkRow
-
-    Open = Callable[..., BM25Index]
+Open = Callable[..., BM25Index]
 
 WRITERS = 4
 

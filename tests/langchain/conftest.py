@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from importlib.util import find_spec
 from itertools import count
-from typing import TYPE_CHECKING
 
 import pytest
 from support import engines
@@ -14,11 +14,7 @@ from support.memory_store import MemoryStore
 from support.reference import split
 
 from rag_bm25 import BM25Index, IndexConfig
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from rag_bm25.store.protocol import Store
+from rag_bm25.store.protocol import Store
 
 # LangChain's own suites bring pytest plugins along, and have an environment of their own: `make test-langchain`.
 collect_ignore = [] if find_spec("langchain_tests") else ["test_langchain_suites.py"]

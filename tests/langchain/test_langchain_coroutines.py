@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from langchain_core.documents import Document
 from support.langchain_models import Letters
+from support.memory_store import MemoryStore
 
+from rag_bm25 import BM25Index
 from rag_bm25.langchain import MilvusBM25Retriever, MilvusBM25VectorStore
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from support.memory_store import MemoryStore
-
-    from rag_bm25 import BM25Index
 
 DOCUMENT = Document(id="a", page_content="fade")
 

@@ -1,21 +1,17 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.documents import Document
 from pydantic import ValidationError
 from support.langchain_models import Letters, vector_of
+from support.memory_store import MemoryStore
 
-from rag_bm25 import RRF, InputError, QueryWeighting, Weighted
+from rag_bm25 import RRF, BM25Index, InputError, QueryWeighting, Weighted
 from rag_bm25.langchain import MilvusHybridRetriever
-
-if TYPE_CHECKING:
-    from support.memory_store import MemoryStore
-
-    from rag_bm25 import BM25Index
 
 # The letters decide what is similar: "c" means what "gag" means, though they share no word.
 DOCUMENTS = [
@@ -65,18 +61,16 @@ class TestModes:
             assert [(document.id, document.metadata["score"]) for document in found] == expected
 
     @pytest.mark.parametrize("query", QUERIES)
-    def test_sparse_is_the_lexical_search(
+    def test_one_arm_is_its_own_search(
         self, retriever: MilvusHybridRetriever, dense_index: BM25Index, query: str
     ) -> None:
-        for found in ways(retriever, query, mode="sparse", weighting=LUCENE):
-            assert ids(found) == [hit.id for hit in dense_index.search(query, 5, weighting=LUCENE)]
-
-    @pytest.mark.parametrize("query", QUERIES)
-    def test_dense_is_the_dense_search(
-        self, retriever: MilvusHybridRetriever, dense_index: BM25Index, query: str
-    ) -> None:
-        for found in ways(retriever, query, mode="dense", weighting=LUCENE):
-            assert ids(found) == [hit.id for hit in dense_index.search_dense(vector_of(query), 5)]
+        hits = {
+            "sparse": dense_index.search(query, 5, weighting=LUCENE),
+            "dense": dense_index.search_dense(vector_of(query), 5),
+        }
+        for mode, expected in hits.items():
+            for found in ways(retriever, query, mode=mode, weighting=LUCENE):
+                assert ids(found) == [hit.id for hit in expected]
 
     def test_each_finds_what_the_other_does_not(self, retriever: MilvusHybridRetriever) -> None:
         assert ids(retriever.invoke("fade", mode="sparse")) == ["a", "d"]
@@ -87,28 +81,6 @@ class TestModes:
         for mode in ("hybrid", "sparse", "dense"):
             found = retriever.invoke("fade", mode=mode)
             assert all(document in DOCUMENTS for document in found)
-
-    @pytest.mark.parametrize(
-        ("options", "found"),
-        [
-            ({"filter": {"page": {"$lt": 3}}}, {"hybrid": "ab", "sparse": "a", "dense": "ab"}),
-            ({"sparse_filter": {"page": 4}}, {"hybrid": "abcde", "sparse": "d", "dense": "abcde"}),
-            ({"dense_filter": {"page": 5}}, {"hybrid": "ade", "sparse": "ad", "dense": "e"}),
-            ({"sparse_k": 1, "dense_k": 1}, {"hybrid": "a", "sparse": "ad", "dense": "abcde"}),
-            (
-                {"filter": {"page": {"$gt": 1}}, "sparse_filter": {"page": {"$lt": 5}}, "dense_filter": {"page": 5}},
-                {"hybrid": "de", "sparse": "d", "dense": "e"},
-            ),
-            ({"namespace": "other"}, {"hybrid": "", "sparse": "", "dense": ""}),
-        ],
-        ids=str,
-    )
-    def test_take_limits_and_filters_of_their_own(
-        self, retriever: MilvusHybridRetriever, options: dict[str, Any], found: dict[str, str]
-    ) -> None:
-        for mode, expected in found.items():
-            for documents in ways(retriever, "fade", mode=mode, **options):
-                assert set(ids(documents)) == set(expected)
 
 
 class TestScores:
@@ -147,10 +119,6 @@ class TestScores:
         assert dense.metadata["cosine"] == dense.metadata["score"]
         assert dense.metadata["bm25"] is None
 
-    def test_below_the_threshold_are_left_out(self, retriever: MilvusHybridRetriever) -> None:
-        scores = [document.metadata["s"] for document in retriever.invoke("fade", score_key="s")]
-        assert len(retriever.invoke("fade", score_threshold=scores[1])) == 2
-
 
 class TestEmbedding:
     def test_is_asked_for_each_query_once_and_natively_where_awaited(
@@ -167,13 +135,6 @@ class TestEmbedding:
         model.asked.clear()
         ways(retriever, "fade", mode="sparse")
         assert model.asked == []
-
-    def test_takes_texts(self, dense_index: BM25Index, model: Letters) -> None:
-        made = MilvusHybridRetriever.from_texts(
-            ["gag"], [{"page": 7}], ids=["x"], index=dense_index, embedding=model, namespace="tenant"
-        )
-        assert made.invoke("ggga") == [Document("gag", metadata={"page": 7}, id="x")]
-        assert [chunk.namespace for chunk in dense_index.chunks(namespace=None)] == ["tenant"]
 
     def test_missing_is_an_error_where_it_is_needed(self, dense_index: BM25Index) -> None:
         for mode in ("hybrid", "dense"):
@@ -221,42 +182,6 @@ class TestEmbedding:
     def test_is_not_shown(self, retriever: MilvusHybridRetriever) -> None:
         assert "Letters" not in repr(retriever)
         assert "embedding" not in retriever.model_dump()
-
-
-class TestOptions:
-    def test_the_default_fusion_is_that_of_the_index(self, retriever: MilvusHybridRetriever) -> None:
-        made = MilvusHybridRetriever(index=retriever.index, embedding=retriever.embedding)
-        assert made.invoke("fade", score_key="s") == made.invoke("fade", fusion="weighted", score_key="s")
-        hits = retriever.index.search_hybrid("fade", vector_of("fade"), 4)
-        assert [document.metadata["s"] for document in made.invoke("fade", score_key="s")] == [
-            hit.score for hit in hits
-        ]
-
-    @pytest.mark.parametrize(
-        ("wrong", "message"),
-        [
-            ({"fusion": "bordacount"}, r"fusion\.type must be one of weighted, rrf, got 'bordacount'"),
-            ({"mode": "both"}, "'hybrid', 'sparse' or 'dense'"),
-            ({"sparse_k": 0}, r"sparse_k must be an int in 1\.\.16384, got 0"),
-            ({"dense_filter": {"page": {"$near": 3}}}, "unknown operator '\\$near'"),
-        ],
-        ids=str,
-    )
-    def test_that_are_wrong_are_refused_at_once(
-        self, retriever: MilvusHybridRetriever, wrong: dict[str, Any], message: str
-    ) -> None:
-        with pytest.raises(ValidationError, match=message):
-            MilvusHybridRetriever(index=retriever.index, embedding=retriever.embedding, **wrong)
-        with pytest.raises(ValidationError, match=message):
-            retriever.invoke("fade", **wrong)
-
-    def test_of_the_constructor_hold_for_calls_that_say_nothing_else(self, retriever: MilvusHybridRetriever) -> None:
-        made = MilvusHybridRetriever(
-            index=retriever.index, embedding=retriever.embedding, mode="sparse", sparse_filter={"page": 4}, k=3
-        )
-        assert ids(made.invoke("fade")) == ["d"]
-        assert ids(made.invoke("fade", sparse_filter=None)) == ["a", "d"]
-        assert len(made.invoke("fade", mode="hybrid")) == 3
 
 
 class TestBatch:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,11 +15,7 @@ from support.langchain_models import DIM, Letters, vector_of
 
 from rag_bm25 import BM25Index, IndexConfig
 from rag_bm25.langchain import MilvusBM25VectorStore
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from rag_bm25.store.protocol import Store
+from rag_bm25.store.protocol import Store
 
 
 def page(text: str, source: str) -> Document:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import copy
 import pickle
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 from langchain_core.runnables import RunnableLambda
 from support import engines
 from support.langchain_models import Letters
+from support.memory_store import MemoryStore
 from support.reference import split
 
 from rag_bm25 import BM25Index, IndexConfig, IndexNotFoundError, InputError, StoreError
@@ -19,12 +22,6 @@ from rag_bm25.langchain import (
     MilvusBM25VectorStore,
     MilvusHybridRetriever,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from support.memory_store import MemoryStore
 
 QUESTION: Any = {"question": "fade", "history": []}
 

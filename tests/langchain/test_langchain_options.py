@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import warnings
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from langchain_core.documents import Document
 from langchain_core.runnables import ConfigurableField
 from pydantic import ValidationError
 from support.answers import give_model
@@ -16,8 +18,10 @@ from support.langchain_models import Letters, vector_of
 from rag_bm25 import (
     MMR,
     RRF,
+    BM25Index,
     Grouping,
     Highlighting,
+    Hit,
     ParameterError,
     Query,
     QueryExpansion,
@@ -29,13 +33,6 @@ from rag_bm25.definitions import options_of
 from rag_bm25.hits.options import SearchOptions
 from rag_bm25.index.searching.hybrid import FusionOptions, HybridOptions
 from rag_bm25.langchain import MilvusBM25Retriever, MilvusBM25VectorStore, MilvusHybridRetriever
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from langchain_core.documents import Document
-
-    from rag_bm25 import BM25Index, Hit
 
 EXCEPTIONS = {"arm_scores"}  # a document has no place for them; `sparse_score_key` and `dense_score_key` ask for them
 TEXTS = {"a": "fade bead", "b": "fade fade gag", "c": "gag bead", "d": "fade", "e": "fade fade gag gag hedge"}
@@ -209,11 +206,34 @@ def test_likewise_on_both_arms(filled: BM25Index, name: str) -> None:
         ({"search_kwargs": [3]}, "valid dictionary"),
         ({"search_kwargs": None, "candidates": 3}, "valid dictionary"),
         ({"score_threshold": float("nan")}, "finite number"),
+        ({"k": 0}, "greater than or equal to 1"),
+        ({"k": 16385}, "less than or equal to 16384"),
+        ({"filter": {"page": {"$near": 3}}}, "unknown operator '\\$near'"),
     ],
     ids=str,
 )
 def test_a_wrong_value_is_refused_at_once(filled: BM25Index, wrong: dict[str, Any], message: str) -> None:
-    for make in (lexical, hybrid):
+    assert_refused((lexical, hybrid), filled, wrong, message)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"fusion": "bordacount"}, r"fusion\.type must be one of weighted, rrf, got 'bordacount'"),
+        ({"mode": "both"}, "'hybrid', 'sparse' or 'dense'"),
+        ({"sparse_k": 0}, r"sparse_k must be an int in 1\.\.16384, got 0"),
+        ({"dense_filter": {"page": {"$near": 3}}}, "unknown operator '\\$near'"),
+    ],
+    ids=str,
+)
+def test_a_wrong_value_of_a_hybrid_search_is_refused_at_once(
+    filled: BM25Index, wrong: dict[str, Any], message: str
+) -> None:
+    assert_refused((hybrid,), filled, wrong, message)
+
+
+def assert_refused(makers: Sequence[Any], filled: BM25Index, wrong: dict[str, Any], message: str) -> None:
+    for make in makers:
         with pytest.raises(ValidationError, match=message):
             make(filled, **wrong)
         with pytest.raises(ValidationError, match=message):

@@ -8,8 +8,9 @@ import random
 import threading
 import weakref
 from inspect import signature
+from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from langchain_core.documents import Document
@@ -21,9 +22,6 @@ from support.reference import split
 
 from rag_bm25 import BM25Index, ConfigMismatchError, IndexConfig, InputError, ParameterError, StoreError
 from rag_bm25.langchain import MilvusBM25Retriever, MilvusHybridRetriever
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 TEXTS = ["apple banana", "apple apple fig", "cherry", "The running, dogs!"]
 embedded = pytest.mark.skipif(not engines.lite_version(), reason="milvus-lite is not installed")

@@ -1,22 +1,16 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import Any
+from uuid import UUID
 
 import pytest
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.documents import Document
-from pydantic import ValidationError
 from support.memory_store import MemoryStore
 
-from rag_bm25 import BM25Index, IndexGroup, InputError, StoreError
+from rag_bm25 import BM25Index, IndexConfig, IndexGroup, InputError, StoreError
 from rag_bm25.langchain import MilvusBM25Retriever
-
-if TYPE_CHECKING:
-    from uuid import UUID
-
-    from rag_bm25 import IndexConfig
-
 
 DOCUMENTS = [
     Document("apple banana", metadata={"page": 1, "id": "not the id"}, id="a"),
@@ -58,10 +52,6 @@ def retriever(index: BM25Index) -> MilvusBM25Retriever:
 class TestDocuments:
     def test_come_back_with_their_id_and_their_metadata_as_they_were(self, retriever: MilvusBM25Retriever) -> None:
         assert retriever.invoke("banana") == [DOCUMENTS[0]]
-
-    def test_have_their_score_where_it_is_asked_for(self, retriever: MilvusBM25Retriever, index: BM25Index) -> None:
-        found = retriever.invoke("banana", score_key="bm25")
-        assert found[0].metadata == {**DOCUMENTS[0].metadata, "bm25": index.search("banana")[0].score}
 
     def test_have_their_id_in_the_metadata_where_it_is_asked_for(self, retriever: MilvusBM25Retriever) -> None:
         assert retriever.invoke("banana", id_key="id")[0].metadata["id"] == "a"
@@ -118,17 +108,6 @@ class TestOptions:
     def test_of_a_call_hold_for_that_call(self, retriever: MilvusBM25Retriever) -> None:
         retriever.invoke("apple", k=1)
         assert len(retriever.invoke("apple")) == 3
-
-    def test_of_a_call_may_lift_those_of_the_constructor(self, index: BM25Index) -> None:
-        made = MilvusBM25Retriever.from_documents(DOCUMENTS, index=index, filter={"page": 1})
-        assert len(made.invoke("apple", filter=None)) == 3
-
-    @pytest.mark.parametrize("wrong", [{"k": 0}, {"k": 16385}, {"filter": {"page": {"$near": 3}}}], ids=str)
-    def test_that_are_wrong_are_refused_at_once(self, retriever: MilvusBM25Retriever, wrong: dict[str, Any]) -> None:
-        with pytest.raises(ValidationError):
-            MilvusBM25Retriever(index=retriever.index, **wrong)
-        with pytest.raises(ValidationError):
-            retriever.invoke("apple", **wrong)
 
     def test_that_are_wrong_write_nothing(self, index: BM25Index) -> None:
         with pytest.raises(TypeError, match="argument 'top_k'; k is the number of hits; the options are"):

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from support.langchain_models import Letters, vector_of
+from support.memory_store import MemoryStore
 
-from rag_bm25 import Diagnosis, ParameterError
+from rag_bm25 import BM25Index, Diagnosis, ParameterError
 from rag_bm25.index.arguments import parse_scope
 from rag_bm25.langchain import MilvusBM25VectorStore, MilvusHybridRetriever
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from support.memory_store import MemoryStore
-
-    from rag_bm25 import BM25Index
-    from rag_bm25.store.rows import Scope, SearchArm
+from rag_bm25.store.rows import Scope, SearchArm
 
 LEXICAL, DENSE = {"drop_ratio_search": 0.1}, {"ef": 200}
 BOTH: dict[str, Any] = {"search_params": LEXICAL, "dense_search_params": DENSE}

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from langchain_core.structured_query import Comparator, Comparison, Operation, Operator, StructuredQuery
 
-from rag_bm25 import FilterError
+from rag_bm25 import BM25Index, FilterError
 from rag_bm25.langchain import MilvusBM25Translator, MilvusBM25VectorStore
-
-if TYPE_CHECKING:
-    from rag_bm25 import BM25Index
 
 METADATA = [
     {"page": 1, "tags": ["x"], "date": "2024-05-01", "author": {"name": "Li"}},

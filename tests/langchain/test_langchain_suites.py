@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from langchain_core.documents import Document
@@ -10,14 +10,12 @@ from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_tests.integration_tests import RetrieversIntegrationTests, VectorStoreIntegrationTests
 from support.langchain_models import DIM
 
+from rag_bm25 import BM25Index
 from rag_bm25.langchain import (
     MilvusBM25Retriever,
     MilvusBM25VectorStore,
     MilvusHybridRetriever,
 )
-
-if TYPE_CHECKING:
-    from rag_bm25 import BM25Index
 
 MODEL = DeterministicFakeEmbedding(size=DIM)
 DOCUMENTS = [Document(f"Milvus stores vectors, part {number}") for number in range(5)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -12,18 +12,14 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.documents import Document
 from langchain_core.language_models.fake_chat_models import FakeMessagesListChatModel
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from support.langchain_models import Letters
+from support.memory_store import MemoryStore
 
-from rag_bm25 import ParameterError, StoreError
+from rag_bm25 import BM25Index, ParameterError, StoreError
 from rag_bm25.langchain import MilvusBM25Retriever, MilvusHybridRetriever, create_search_tool
 from rag_bm25.langchain.tools import _write, cite_source
-
-if TYPE_CHECKING:
-    from langchain_core.tools import BaseTool
-    from support.memory_store import MemoryStore
-
-    from rag_bm25 import BM25Index
 
 LAW = "The notice period is thirty days ."
 METADATA = [

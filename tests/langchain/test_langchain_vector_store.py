@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -31,10 +31,7 @@ from rag_bm25 import (
     Weighted,
 )
 from rag_bm25.langchain import MilvusBM25VectorStore
-from rag_bm25.weighting.formulas import WEIGHTING_NAMES, WEIGHTINGS
-
-if TYPE_CHECKING:
-    from rag_bm25.weighting.formulas import WeightingName
+from rag_bm25.weighting.formulas import WEIGHTING_NAMES, WEIGHTINGS, WeightingName
 
 TEXTS = {
     "a": "apple banana",
@@ -122,12 +119,6 @@ class TestDeleting:
 
 
 class TestScores:
-    def test_are_those_of_the_index(self, vectorstore: MilvusBM25VectorStore, index: BM25Index) -> None:
-        found = vectorstore.similarity_search_with_score("apple grape", k=3)
-        assert [(document.id, score) for document, score in found] == [
-            (hit.id, hit.score) for hit in index.search("apple grape", 3)
-        ]
-
     def test_of_relevance_are_shares_of_the_greatest_possible_score(self, vectorstore: MilvusBM25VectorStore) -> None:
         (document, relevance), *_ = vectorstore.similarity_search_with_relevance_scores("fig", k=1)
         assert document.id == "d"
@@ -207,10 +198,6 @@ class TestMaximalMarginalRelevance:
     def test_chooses_among_the_first_fetch_k(self, vectorstore: MilvusBM25VectorStore) -> None:
         found = vectorstore.max_marginal_relevance_search("apple banana", k=2, fetch_k=2, lambda_mult=0)
         assert set(ids(found)) == {"a", "b"}
-
-    def test_takes_min_should_match(self, vectorstore: MilvusBM25VectorStore) -> None:
-        found = vectorstore.max_marginal_relevance_search("apple banana grape", min_should_match=2)
-        assert ids(found) == ["b", "a"]
 
     def test_compares_fields_too(self) -> None:
         fields = {"title": FieldWeight(chunk_size=1, weight=5.0)}
@@ -370,9 +357,6 @@ class TestDenseVectors:
             both.similarity_search("fade", mode="lexical")
         with pytest.raises(ParameterError, match="mode must be one of hybrid, sparse, dense, got 7"):
             MilvusBM25VectorStore(dense_index, mode=7)  # type: ignore[arg-type]
-        for mode in MODES:
-            with pytest.raises(TypeError, match="partition"):
-                both.similarity_search("fade", mode=mode, partition="p")
 
 
 class TestRelevanceOfDenseVectors:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 from support.files import CONFIG
 
-if TYPE_CHECKING:
-    from rag_bm25 import IndexConfig
+from rag_bm25 import IndexConfig
 
 
 @pytest.fixture

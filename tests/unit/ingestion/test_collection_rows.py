@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from support.files import CONFIG, ids, run, write_rows
 from support.foreign_rows import ForeignRows, collection_rows
+from support.memory_store import MemoryStore
 
 from rag_bm25 import BM25Index, ConfigMismatchError, IndexConfig, InputError, ParameterError, Progress
 from rag_bm25.ingestion import CollectionRows
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from support.memory_store import MemoryStore
-
-    from rag_bm25.ingestion.ingesting import IngestReport
+from rag_bm25.ingestion.ingesting import IngestReport
 
 DENSE = replace(CONFIG, dense_dim=2)
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from rag_bm25 import BM25Index, IndexConfig, InputError
 from rag_bm25.ingestion import find_files, ingest
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 class Lengths:

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from support.files import run, write
 
+from rag_bm25 import BM25Index
 from rag_bm25.errors import InputError, ParameterError
 from rag_bm25.ingestion import find_files, ingest
 from rag_bm25.ingestion.encodings import decode, is_mostly_utf8
 from rag_bm25.ingestion.reading import ReadOptions
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from rag_bm25 import BM25Index
 
 LAW = "第一条 为了保护劳动者的合法权益，调整劳动关系，建立和维护适应社会主义市场经济的劳动制度，根据宪法，制定本法。"
 TRADITIONAL = "第一條 為了保護勞動者的合法權益，調整勞動關係，建立和維護適應社會主義市場經濟的勞動制度，制定本法。"

@@ -5,14 +5,16 @@ from __future__ import annotations
 import datetime as dt
 import os
 import re
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from support.files import run, write
 from support.office import STYLES, make_docx, make_epub, make_pdf, make_zip, word_list, word_number, word_paragraph
 
+from rag_bm25 import BM25Index
 from rag_bm25.errors import InputError, MissingExtraError
 from rag_bm25.ingestion import find_files, formats
+from rag_bm25.ingestion.documents import Document
 from rag_bm25.ingestion.formats import extraction
 from rag_bm25.ingestion.formats.archives import open_archive
 from rag_bm25.ingestion.formats.building import TextBuilder
@@ -21,12 +23,6 @@ from rag_bm25.ingestion.formats.numbering import spell
 from rag_bm25.ingestion.formats.pages import drop_repeated
 from rag_bm25.ingestion.formats.worker import answer
 from rag_bm25.ingestion.reading import ReadOptions, read_document
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from rag_bm25 import BM25Index
-    from rag_bm25.ingestion.documents import Document
 
 
 def headings(document: Document) -> list[tuple[int, str, str]]:

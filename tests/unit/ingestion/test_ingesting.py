@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from support.files import CONFIG, ids, pieces, run, write, write_rows
@@ -14,16 +15,10 @@ from support.memory_store import MemoryStore
 from rag_bm25 import BM25Index, Progress
 from rag_bm25.ingestion import checking as module
 from rag_bm25.ingestion import files
+from rag_bm25.ingestion.documents import Piece
 from rag_bm25.ingestion.files import SourceFile, find_files
 from rag_bm25.ingestion.ingesting import ingest
-from rag_bm25.ingestion.owners import WAY_OUT
 from rag_bm25.ingestion.reading import read_file
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from rag_bm25.ingestion.documents import Piece
-
 
 # Writing
 
@@ -33,16 +28,6 @@ def test_a_row_over_the_limit_is_rejected(tmp_path: Path, store: MemoryStore) ->
     report = run(index, write_rows(tmp_path / "a.jsonl", {"id": "big", "text": "x" * 70_000}))
     assert "line 1: text (id 'big') has 70,000 bytes" in report.reasons[0]
     assert store.collections.chunks == {}
-
-
-def test_bytes_that_are_no_text_fail_their_file_only(tmp_path: Path, index: BM25Index) -> None:
-    write(tmp_path / "docs" / "a.txt", b"\x89PNG\0\0\xff\0")
-    write(tmp_path / "docs" / "b.txt", "text")
-    report = run(index, tmp_path / "docs")
-    assert list(report.failed) == ["docs/a.txt"]
-    reason = "not UTF-8 at byte 0 of the file, and has NULs: it is not a text"
-    assert report.failed["docs/a.txt"] == f"{tmp_path}/docs/a.txt: {reason}"
-    assert ids(index) == ["docs/b.txt#0"]
 
 
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"])
@@ -92,13 +77,6 @@ def test_a_name_that_makes_no_id_fails_its_file_alone_each_time(
         assert sorted(report.failed) == [f"docs/{name}/{name}/{name}{suffix}" for suffix in (".html", ".txt")]
         assert all(told.endswith(reason) for told in report.failed.values())
         assert {"docs/ok.txt#0", *(f"docs/new{n}.txt#0" for n in range(1, number + 1))} <= set(ids(index))
-
-
-def test_an_id_of_an_earlier_file_is_rejected(tmp_path: Path, index: BM25Index) -> None:
-    row = {"id": "r", "text": "x"}
-    report = run(index, write_rows(tmp_path / "a.jsonl", row), write_rows(tmp_path / "b.jsonl", row))
-    assert report.reasons == [f"{tmp_path}/b.jsonl line 1: the id 'r' belongs to a.jsonl, which exists, too. {WAY_OUT}"]
-    assert report.rejected == {"b.jsonl": 1}
 
 
 def test_chunks_carry_source_and_number(tmp_path: Path, index: BM25Index) -> None:

@@ -5,20 +5,16 @@ from __future__ import annotations
 import os
 import runpy
 import socket
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from support.files import ids, write
 
+from rag_bm25 import BM25Index
 from rag_bm25.ingestion import find_files, ingest, opening
 from rag_bm25.ingestion.files import SUFFIXES, needs_package
 from rag_bm25.ingestion.formats.worker import answer
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from rag_bm25 import BM25Index
 
 REASON = "not read: a link, a pipe or the like is in its place, or in that of its folder"
 SECRET = '{"_id": "1", "text": "secret"}'

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import random
+from collections.abc import Iterable
 from itertools import permutations
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from support.files import CONFIG, ids, run, write, write_rows
@@ -14,10 +16,6 @@ from support.memory_store import MemoryStore
 from rag_bm25 import BM25Index, InputError
 from rag_bm25.ingestion import ReadOptions, find_files, ingest, owners
 from rag_bm25.ingestion.owners import WAY_OUT
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
 
 
 def rows(path: Path, *ids: str, **more: object) -> Path:

@@ -6,20 +6,17 @@ import os
 import re
 import shutil
 import subprocess
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.files import ids, write
 
+from rag_bm25 import BM25Index
 from rag_bm25.errors import InputError
 from rag_bm25.ingestion import find_files, ingest, patterns
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from rag_bm25 import BM25Index
 
 
 @pytest.fixture

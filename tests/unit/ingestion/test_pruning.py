@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import shutil
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from support.files import ids, run, write
 
 from rag_bm25 import BM25Index, ParameterError
 from rag_bm25.ingestion import find_files, ingest
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from rag_bm25.ingestion.ingesting import IngestReport
+from rag_bm25.ingestion.ingesting import IngestReport
 
 
 def prune(index: BM25Index, *paths: Path, **options: Any) -> IngestReport:

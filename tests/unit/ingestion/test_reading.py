@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from support.files import CONFIG, ids, pieces, run, write, write_rows
+from support.memory_store import MemoryStore
 
 from rag_bm25 import BM25Index, IndexConfig, ParameterError
 from rag_bm25.ingestion.files import SourceFile, find_files
@@ -16,16 +18,7 @@ from rag_bm25.ingestion.reading import ReadOptions, read_file, sample
 from rag_bm25.ingestion.rows import RowFields
 from rag_bm25.ingestion.splitting import splitter
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from support.memory_store import MemoryStore
-
 # Cutting
-
-
-def test_short_texts_stay_whole_and_chunks_are_numbered(tmp_path: Path) -> None:
-    assert pieces(write(tmp_path / "a.txt", "One. Two.\n")) == {"a.txt#0": "One. Two."}
 
 
 def test_long_texts_are_cut_within_the_chunk_size(tmp_path: Path) -> None:
@@ -234,11 +227,6 @@ def test_chunks_may_be_shorter_than_the_chunk_size(index: BM25Index, tmp_path: P
 def test_chunks_have_some_length(size: int) -> None:
     with pytest.raises(ParameterError, match=f"split_size must be > 0, got {size}"):
         splitter(CONFIG, split_size=size)
-
-
-def test_the_overlap_is_below_the_split_size() -> None:
-    with pytest.raises(ParameterError, match="below the chunk size of 10, got 10"):
-        splitter(CONFIG, chunk_overlap=10, split_size=10)
 
 
 def test_a_sample_is_some_chunks_in_random_order_of_the_files(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,9 +13,7 @@ from support.memory_store import MemoryStore
 
 from rag_bm25 import BM25Index, IndexConfig, ParameterError, Progress, StoreError
 from rag_bm25.ingestion.reindexing import ReindexReport, reindex
-
-if TYPE_CHECKING:
-    from rag_bm25.store.protocol import Store
+from rag_bm25.store.protocol import Store
 
 CHUNKS: dict[str, list[str]] = {"": ["apple fig", "fig", "apple apple grape"], "x": ["apple", ""]}
 

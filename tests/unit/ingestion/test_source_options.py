@@ -4,24 +4,19 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
-from support.faulty_store import FaultyStore
+from support.faulty_store import FaultyStore, Moment
 from support.files import CONFIG, ids, run, write, write_rows
 from support.memory_store import MemoryStore
 
 from rag_bm25 import BM25Index, InputError, ParameterError, StoreError
 from rag_bm25.index.maintenance.copying import copy_index
 from rag_bm25.ingestion import ReadOptions, RowFields, find_files, ingest, read_source_roots, reindex
+from rag_bm25.ingestion.ingesting import IngestReport
 from rag_bm25.ingestion.source_roots import set_source_roots
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from support.faulty_store import Moment
-
-    from rag_bm25.ingestion.ingesting import IngestReport
 
 WORDS = "walnut hazelnut. almond, cashew pecan\n" * 3
 PATTERNS = ("include", "exclude", "gitignore")

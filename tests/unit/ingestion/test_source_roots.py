@@ -4,26 +4,20 @@ from __future__ import annotations
 
 import shutil
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
-from support.faulty_store import FaultyStore
+from support.faulty_store import FaultyStore, Moment
 from support.files import CONFIG, run, write
 from support.memory_store import MemoryStore
 
 from rag_bm25 import BM25Index, FormatError, InputError, ParameterError, StoreError
-from rag_bm25.index.maintenance.copying import copy_index
 from rag_bm25.ingestion.files import find_files
 from rag_bm25.ingestion.ingesting import ingest
 from rag_bm25.ingestion.reindexing import reindex
 from rag_bm25.ingestion.source_roots import read_source_roots, set_source_roots
 from rag_bm25.statistics.log import source_roots as module
 from rag_bm25.statistics.log.source_roots import SourceRoot
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from support.faulty_store import Moment
 
 
 def texts(index: BM25Index) -> dict[str, str]:
@@ -445,12 +439,6 @@ def test_reading_goes_on_while_roots_are_folded(index: BM25Index, store: MemoryS
     assert read_source_roots(reader) == [root]
 
 
-def test_repair_keeps_the_roots(small: Path, index: BM25Index) -> None:
-    run(index, small)
-    index.repair()
-    assert roots(index) == {"small": str(small)}
-
-
 @pytest.mark.parametrize("packed", ["", "[]", "{", "[1]", '[["", "a"]]', '[["", "a", 5, true, "1", ""]]'])
 def test_damaged_roots_are_told_and_repaired(small: Path, index: BM25Index, store: MemoryStore, packed: str) -> None:
     run(index, small)
@@ -463,13 +451,6 @@ def test_damaged_roots_are_told_and_repaired(small: Path, index: BM25Index, stor
     index.repair()
     assert roots(index) == {"sound": "/a"}
     assert run(index, small).unchanged == 2
-
-
-def test_a_copy_has_the_roots(small: Path, index: BM25Index, store: MemoryStore) -> None:
-    run(index, small)
-    target = MemoryStore()
-    copy_index(store, target)
-    assert read_source_roots(BM25Index.from_store(target, config=CONFIG)) == read_source_roots(index)
 
 
 def test_an_index_with_other_parameters_has_the_roots(twins: list[Path], index: BM25Index) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
 
 import pytest
 from hypothesis import example, given
@@ -14,10 +16,6 @@ from rag_bm25 import IndexConfig
 from rag_bm25.ingestion.documents import Heading
 from rag_bm25.ingestion.markup import read_markdown, read_rst
 from rag_bm25.ingestion.splitting import Splitter, splitter
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from types import FrameType
 
 SPLIT = Splitter(100, 10, 20)
 

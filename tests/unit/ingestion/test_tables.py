@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import datetime as dt
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from support.files import CONFIG, ids, run, write, write_rows
+from support.memory_store import MemoryStore
 
 from rag_bm25 import BM25Index
 from rag_bm25.errors import InputError
 from rag_bm25.ingestion import ReadOptions, RowFields, find_files, ingest
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from support.memory_store import MemoryStore
 
 
 def stored(index: BM25Index) -> dict[str, tuple[str, dict[str, object]]]:

@@ -4,27 +4,21 @@ from __future__ import annotations
 
 import os
 import random
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
-from support.faulty_store import FaultyStore
+from support.faulty_store import FaultyStore, Moment
 from support.files import CONFIG, run, write, write_rows
 from support.memory_store import MemoryStore
 
 from rag_bm25 import BM25Index, StoreError
+from rag_bm25.events import Progress
 from rag_bm25.index.maintenance.copying import copy_index
 from rag_bm25.ingestion import ReadOptions, checking, find_files, ingest, reindex, unchanged
 from rag_bm25.statistics.log.keys import keys_of
 from rag_bm25.statistics.log.source_digests import FOLD_ABOVE, read_digests
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from support.faulty_store import Moment
-
-    from rag_bm25.events import Progress
 
 
 @pytest.fixture

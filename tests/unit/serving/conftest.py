@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from rag_bm25 import BM25Index, IndexConfig
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 for name in ("starlette", "uvicorn", "mcp", "prometheus_client"):
     pytest.importorskip(name, reason='serving needs rag-bm25[serve]: pip install "rag-bm25[serve]"')

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 from langchain_core.language_models import BaseChatModel
@@ -17,9 +18,6 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from rag_bm25 import BM25Index, IndexGroup
 from rag_bm25.serving import agents, texts
 from rag_bm25.serving.access import ACCESS, EVERYTHING
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
 
 
 def use(asker: Any, script: Callable[[Any], Awaitable[Any]], *, allow_writes: bool = False) -> Any:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 import pytest
 
@@ -12,9 +13,6 @@ from rag_bm25.budget import check_budget
 from rag_bm25.serving.answers import RefusedError
 from rag_bm25.serving.gate import MAX_WRITES_WAITING, Gate
 from rag_bm25.serving.settings import Limits
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
 
 
 class Blocked:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from rag_bm25.errors import ParameterError
 from rag_bm25.serving.settings import Settings, parse_address
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 TOKEN = "a token of the tests"
 SEARCH = "/api/v1/search?query=notice"

@@ -8,18 +8,15 @@ import json
 import re
 import threading
 import weakref
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from rag_bm25 import BM25Index, IndexGroup, QueryWeighting
 from rag_bm25.ingestion import reindex
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
 
 API = "/api/v1"
 

@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from rag_bm25.definitions import options_of
 from rag_bm25.hits.options import SearchOptions
 from rag_bm25.serving import requests
-from rag_bm25.serving.agents import TOOLS
+from rag_bm25.serving.agents import TOOLS, Tool
 from rag_bm25.serving.fields import arguments_of
-from rag_bm25.serving.routes import API, OPERATIONS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from rag_bm25.serving.agents import Tool
-    from rag_bm25.serving.routes import Operation
+from rag_bm25.serving.routes import API, OPERATIONS, Operation
 
 PAGE = (Path(__file__).parents[3] / "docs" / "serving.md").read_text(encoding="utf-8")
 GROUPS = {

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 import uvicorn
 from uvicorn.server import ServerState
 
 from rag_bm25.serving import running
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
 
 REQUEST = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 

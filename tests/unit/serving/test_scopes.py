@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Iterator, Sequence
 from contextvars import Context
 from hashlib import sha256
 from itertools import cycle
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 from urllib.parse import unquote
 
 import pytest
@@ -22,7 +24,7 @@ from rag_bm25.errors import InputError, ReadOnlyError
 from rag_bm25.index.scoped import narrow
 from rag_bm25.ingestion import reindex
 from rag_bm25.serving import agents
-from rag_bm25.serving.access import ACCESS, NOTHING
+from rag_bm25.serving.access import ACCESS, NOTHING, Access
 from rag_bm25.serving.answers import RefusedError
 from rag_bm25.serving.app import build_app
 from rag_bm25.serving.observing import Observer
@@ -31,12 +33,6 @@ from rag_bm25.serving.routes import OPERATIONS
 from rag_bm25.serving.served import Served
 from rag_bm25.serving.settings import Limits, Settings
 from rag_bm25.serving.tokens import TokenFile
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
-
-    from rag_bm25.serving.access import Access
 
 httpx = pytest.importorskip("httpx", reason="the tests of the server ask it with httpx")
 

@@ -6,18 +6,16 @@ import asyncio
 import json
 import logging
 import os
+from collections.abc import Callable
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from support.command_line import run
 
 from rag_bm25.errors import ParameterError
 from rag_bm25.serving.tokens import TokenFile, make_token
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 SEARCH = "/api/v1/search?query=notice"
 SECRET = "what only alice knows, of the tests"
