@@ -102,7 +102,8 @@ def test_nobody_waits_for_a_pipe(tmp_path: Path) -> None:
     writer.start()
     with pytest.raises(ParameterError, match="is not a file"):
         TokenFile(pipe)
-    pipe.open("rb").close()
+    with pipe.open("rb") as reader:
+        assert reader.read()
     writer.join()
 
 
