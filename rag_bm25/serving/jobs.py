@@ -13,7 +13,7 @@ from rag_bm25.errors import RagBM25Error
 from rag_bm25.serving.answers import RefusedError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from rag_bm25.events import Progress
 
@@ -59,13 +59,17 @@ class Job:
 
 
 class Jobs:
-    """The jobs under way, and the last ones that have ended; those of a part of an index are among those of all."""
+    """The jobs under way, and the last ones that have ended; those of a part of an index are among those of all.
 
-    def __init__(self, of_all: Jobs | None = None) -> None:
+    Clients read why one failed: `hide` takes out of a message what they may not know.
+    """
+
+    def __init__(self, of_all: Jobs | None = None, hide: Callable[[str], str] = str) -> None:
         self._jobs: deque[Job] = deque(maxlen=MAX_KEPT)
         self._lock = threading.Lock()
         self.stopped: threading.Event = threading.Event() if of_all is None else of_all.stopped
         self._of_all = of_all
+        self._hide: Callable[[str], str] = hide if of_all is None else of_all._hide  # noqa: SLF001
 
     @contextmanager
     def run(self, kind: str) -> Iterator[Job]:
@@ -75,7 +79,8 @@ class Jobs:
         try:
             yield job
         except BaseException as error:
-            job.reason = str(error) if isinstance(error, RagBM25Error | RefusedError) else type(error).__name__
+            told = isinstance(error, RagBM25Error | RefusedError)
+            job.reason = self._hide(str(error)) if told else type(error).__name__
             job.state = "failed"
             raise
         else:

@@ -14,6 +14,7 @@ from rag_bm25.index.searching.memo import QueryMemo
 from rag_bm25.serving.access import ACCESS
 from rag_bm25.serving.answers import RefusedError, to_refusal
 from rag_bm25.serving.gate import Gate
+from rag_bm25.serving.jobs import Jobs
 from rag_bm25.serving.operations import Operations
 
 if TYPE_CHECKING:
@@ -44,7 +45,8 @@ class Served:
     def __init__(
         self, index: BM25Index, observer: Observer, limits: Limits, title: str, found: Found | None = None
     ) -> None:
-        self.operations = Operations(index, title, limits.work / 2)
+        self._hide = partial(_names_of(getattr(index, "parts", (index,))).sub, "the index")
+        self.operations = Operations(index, title, limits.work / 2, Jobs(hide=self._hide))
         self._of_parts: QueryMemo[Operations] = QueryMemo(MAX_PARTS)
         self.observer = observer
         self.gate = Gate(limits)
@@ -52,7 +54,6 @@ class Served:
         self._index = index
         self._found = found
         self._ingestion: asyncio.Task[None] | None = None
-        self._names = _names_of(getattr(index, "parts", (index,)))
 
     async def ask(self, call: Call, read: Callable[[], Request], finish: Callable[[Any, dict[str, Any]], R]) -> R:
         """Answer a request in a thread of the gate, where it is read, too; `finish` makes of both what is sent.
@@ -88,7 +89,7 @@ class Served:
     def to_refusal(self, error: Exception) -> RefusedError:
         """Return the refusal for an error; it does not tell where the index is."""
         refusal = to_refusal(error)
-        refusal.message = self._names.sub("the index", refusal.message)
+        refusal.message = self._hide(refusal.message)
         return refusal
 
     def start(self) -> None:

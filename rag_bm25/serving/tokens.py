@@ -11,9 +11,9 @@ import logging
 import os
 import re
 import secrets
-from collections.abc import Mapping, Sequence
+import stat
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from hashlib import sha256
 from hmac import compare_digest
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, cast
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 LOGGER = logging.getLogger("rag_bm25.serving")
 MAX_BYTES = 1 << 20
 WRITABLE_BY_ALL = 0o002
+LIMITS = ("namespaces", "filter")
 
 Name: TypeAlias = Annotated[str, Between(1, 100)]
 Filter: TypeAlias = Mapping[str, Any]
@@ -80,6 +81,9 @@ class Token:
             raise ParameterError("a token must be a JSON object")
         if not re.fullmatch("[0-9a-f]{64}", str(plain.get("digest"))):
             raise ParameterError("digest must be the SHA-256 of a token, in 64 hexadecimal digits")
+        for key in LIMITS:
+            if plain.get(key, ...) is None:
+                raise ParameterError(f"{key} must not be null: without limits, leave it out")
         return cls(**read_options(options_of(cast("type", cls)), plain, "token"))
 
 
@@ -88,7 +92,8 @@ class TokenFile:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._tokens = read_tokens(path, _read(path))
+        self._data: bytes | None = _read(path)
+        self._tokens = read_tokens(path, self._data)
         self._problem = ""
 
     def find(self, token: bytes) -> Access | None:
@@ -98,11 +103,16 @@ class TokenFile:
         return next((one.access for one in self._tokens if compare_digest(one.digest, digest)), None)
 
     def _follow(self) -> None:
-        problem = ""
+        """Take over a change; the same bytes are parsed once, be they good or bad."""
+        data, problem = None, ""
         try:
-            self._tokens = read_tokens(self._path, _read(self._path))
+            data = _read(self._path)
+            if data == self._data:
+                return
+            self._tokens = read_tokens(self._path, data)
         except ParameterError as error:
             problem = str(error)
+        self._data = data
         if problem and problem != self._problem:
             LOGGER.error("%s; the former tokens stay in force", problem)
         self._problem = problem
@@ -111,8 +121,11 @@ class TokenFile:
 def _read(path: Path) -> bytes:
     """Read the file: all of it, since its times may stay the same when it changes."""
     try:
+        mode = path.stat().st_mode
+        if not stat.S_ISREG(mode):  # to open a pipe would wait for its writer
+            raise ParameterError(f"{path} is not a file")
         with path.open("rb") as file:
-            data, mode = file.read(MAX_BYTES + 1), os.fstat(file.fileno()).st_mode
+            data = file.read(MAX_BYTES + 1)
     except OSError as error:
         raise ParameterError(f"{path} cannot be read: {error.strerror}") from None
     if os.name == "posix" and mode & WRITABLE_BY_ALL:
@@ -122,27 +135,36 @@ def _read(path: Path) -> bytes:
     return data
 
 
-@lru_cache(maxsize=2)
 def read_tokens(path: Path, data: bytes) -> tuple[Token, ...]:
     """Read tokens; an error names the file, the line and the rule."""
     tokens: dict[str, Token] = {}
+    digests: set[str] = set()
     for number, line in enumerate(data.split(b"\n"), 1):
         if line.strip():
             try:
-                token = Token.read(json.loads(line.decode()))
-                _require_new(token, tokens)
+                token = Token.read(json.loads(line.decode(), object_pairs_hook=_to_object))
+                _require_new(token, tokens, digests)
             except RagBM25Error as error:
                 raise ParameterError(f"{path}, line {number}: {error}") from None
             except (RecursionError, ValueError):
                 raise ParameterError(f"{path}, line {number}: not JSON in UTF-8") from None
             tokens[token.name] = token
+            digests.add(token.digest)
     return tuple(tokens.values())
 
 
-def _require_new(token: Token, others: Mapping[str, Token]) -> None:
-    if token.name in others:
+def _to_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return a JSON object; a key that it had twice would have the last value, and people see the first."""
+    given = dict(pairs)
+    if len(given) < len(pairs):
+        raise ParameterError("a key must be given once")
+    return given
+
+
+def _require_new(token: Token, names: Container[str], digests: Container[str]) -> None:
+    if token.name in names:
         raise ParameterError(f"the name {token.name!r} is taken")
-    if any(token.digest == other.digest for other in others.values()):
+    if token.digest in digests:
         raise ParameterError(f"the digest of {token.name!r} is that of another token")
 
 

@@ -585,6 +585,14 @@ def test_nothing_is_wider_than_a_narrow_screen(visit: Any, view: str) -> None:
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
 
 
+def test_a_long_name_of_a_namespace_fits_a_narrow_screen(visit: Any) -> None:
+    one = visit(width=360)
+    one.answer("statistics", index={"name": "a", "namespaces": ["", "n" * 200], "num_chunks": 5}, problems=[])
+    one.page.reload()
+    one.page.wait_for_selector("#namespace")
+    assert one.page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
 @pytest.mark.skipif(PICTURES is None, reason="RAG_BM25_PICTURES names no folder for pictures")
 def test_pictures_for_the_documentation(browser: Any, tmp_path: Path) -> None:
     uri, command = tmp_path / "demo.db", [sys.executable, "-m", "rag_bm25", "ingest", "scripts/demo/documents"]

@@ -1,7 +1,7 @@
 """Find a pattern in stored texts, character by character, without analysis and ranking.
 
 Patterns are those of the Rust crate ``regex``, which pydantic brings. They have no look-around and no back-references:
-nothing backtracks, and matching takes linear time. A pattern whose automaton exceeds 10 MiB is refused.
+nothing backtracks, and matching takes linear time. A large automaton is refused.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic_core import SchemaError, SchemaValidator, core_schema
 
+from rag_bm25.budget import check_budget
 from rag_bm25.documents.chunks import pk_digest
 from rag_bm25.errors import InputError, short_repr
 from rag_bm25.hits.neighbors import source_of
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 MAX_READ = 50_000  # chunks of one call
 MAX_FOUND = 12_000  # characters of one answer, without those of its form
 MAX_MATCH = 200  # characters of a match that are shown
+COPIES = 4  # of a pattern, for which the 10 MiB of the engine must do: no thread goes on while it looks at a text
 MARKS = re.compile(r"[\\.+*?()|\[\]{}^$]")
 WORDS = re.compile(r"[^\W_\U00010000-\U0010ffff]+")  # what all engines compare alike
 UNSURE = re.compile(r"[(\[]|\\[^\WdDwWsSbB]")  # groups, classes, and escapes that a literal may follow as their part
@@ -48,6 +50,7 @@ class Pattern:
     def __init__(self, text: str, *, regex: bool = False, ignore_case: bool = False) -> None:
         written = text if regex else MARKS.sub(r"\\\g<0>", text)
         _compile(written)  # by itself: its parentheses must be pairs
+        _compile(f"(?:{written}){{{COPIES}}}")
         flags = "im" if ignore_case else "m"
         self.required = _required(text, regex=regex, ignore_case=ignore_case)
         sides = product(("", "(?s:.)"), ("", r"(?s:.*)(?s:.)\z"))
@@ -62,6 +65,7 @@ class Pattern:
         return start, end
 
     def _is_in(self, text: str, start: int, end: int) -> bool:
+        check_budget()
         left, right = start > 0, end < len(text)
         return self._windows[2 * left + right].isinstance_python(text[start - left : end + right])
 

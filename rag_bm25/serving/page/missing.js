@@ -54,7 +54,7 @@ async function whyNotExpected(asked, expected, names) {
 }
 
 /** Return the first chunk of a document, in the first namespace that has it. */
-async function firstChunk(source, [namespace, ...others]) {
+async function firstChunk(source, [namespace = "", ...others]) {
   try {
     const { chunks } = await readDocument(source, namespace, 0, 1);
     return chunks[0];

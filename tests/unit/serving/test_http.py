@@ -246,6 +246,17 @@ def test_writing_needs_to_be_allowed(asker: Any, make_asker: Callable[..., Any])
         assert_refused(writer.ask("DELETE", f"{API}/chunks", json=wrong), 400, "bad_request", "exactly one of")
 
 
+def test_the_reason_of_a_job_tells_no_more_of_the_place_of_the_index_than_the_answer(
+    make_asker: Callable[..., Any],
+) -> None:
+    writer = make_asker(allow_writes=True)
+    refused = writer.post(f"{API}/chunks", chunks=[{"text": "A notice.", "embedding": [1.0, 2.0]}])
+    (job,) = writer.get(f"{API}/progress").json()["jobs"]
+    assert job["reason"] == refused.json()["error"]["message"]
+    assert ":memory:" not in job["reason"]
+    assert job["reason"].startswith("embeddings given, but the index has no dense vectors")
+
+
 def test_a_refused_write_writes_nothing(make_asker: Callable[..., Any], index: BM25Index) -> None:
     writer = make_asker(allow_writes=True)
     answer = writer.post(f"{API}/chunks", chunks=[{"text": "good"}, {"text": "bad\0"}])

@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 import os
+import threading
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 from support.command_line import run
 
 from rag_bm25.errors import ParameterError
+from rag_bm25.serving import tokens as tokens_module
 from rag_bm25.serving.tokens import TokenFile, make_token
 
 SEARCH = "/api/v1/search?query=notice"
@@ -55,6 +57,9 @@ def ask(asker: Any, token: str, path: str = SEARCH, **headers: str) -> int:
         (line(namespaces=[]), "line 1: token.namespaces must be"),
         (line(namespaces="a"), "line 1: token.namespaces must be"),
         (line(namespaces=["a\0"]), "line 1: namespace"),
+        (line(namespaces=None), "line 1: namespaces must not be null"),
+        (line(filter=None), "line 1: filter must not be null"),
+        (line(namespaces=["a"])[:-2] + ', "namespaces": ["b"]}', "line 1: a key must be given once"),
         (line(filter={}), "line 1: filter must have a condition"),
         (line(filter="true"), "line 1: token.filter must be"),
         (line(filter={"a": {"$above": 1}}), "line 1: unknown operator '$above'"),
@@ -85,6 +90,31 @@ def test_a_file_that_everybody_may_write_is_refused(file: Path) -> None:
 def test_a_missing_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ParameterError, match=r"none\.jsonl cannot be read: No such file"):
         TokenFile(tmp_path / "none.jsonl")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes with a name are those of POSIX")
+def test_nobody_waits_for_a_pipe(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_text, args=(line(),))
+    writer.start()
+    with pytest.raises(ParameterError, match="is not a file"):
+        TokenFile(pipe)
+    with pipe.open("rb") as reader:
+        assert reader.read()
+    writer.join()
+
+
+def test_bytes_are_parsed_once_be_they_good_or_bad(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tokens = TokenFile(file)
+    parsed = []
+    read = tokens_module.read_tokens
+    monkeypatch.setattr(tokens_module, "read_tokens", lambda *given: parsed.append(given) or read(*given))
+    for text in (line(), "{", "{", line()):
+        file.write_text(text)
+        for _ in range(3):
+            assert tokens.find(SECRET.encode()) is not None
+    assert [data for _, data in parsed] == [line().encode(), b"{", line().encode()]
 
 
 def test_a_token_is_one_of_the_file(make_asker: Callable[..., Any], file: Path) -> None:

@@ -12,6 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rag_bm25 import BM25Index, IndexConfig, IndexGroup
+from rag_bm25.budget import limited
 from rag_bm25.errors import InputError
 from rag_bm25.index.arguments import parse_scope
 from rag_bm25.index.searching import finding
@@ -147,6 +148,17 @@ def test_no_pattern_takes_more_than_a_few_linear_passes(hostile: str, monkeypatc
     assert len(windows) <= 1 + 2 * (log2(len(text)) + 1)
 
 
+def test_a_place_is_looked_for_within_the_budget_of_a_request() -> None:
+    asked = count()
+
+    def check() -> None:
+        if next(asked) == 5:
+            raise TimeoutError
+
+    with limited(check), pytest.raises(TimeoutError):
+        Pattern(r"\w{50}!", regex=True).first("税" * 1_000 + "!")
+
+
 @pytest.mark.parametrize(
     ("pattern", "reason"),
     [
@@ -155,6 +167,7 @@ def test_no_pattern_takes_more_than_a_few_linear_passes(hostile: str, monkeypatc
         ("税(", "unclosed group, at its character 2"),
         ("a)(b", "unopened group, at its character 2"),
         ("a\n(", "unclosed group"),
+        (r"(?s:.{0,999}){3}", "Compiled regex exceeds size limit of 10485760 bytes."),  # alone it would do
         (r"\w{1000}", "Compiled regex exceeds size limit of 10485760 bytes."),
         ("((a{1000}){1000}){1000}", "Compiled regex exceeds size limit of 10485760 bytes."),
     ],
