@@ -208,7 +208,7 @@ def _read_measure(library: Any, name: str) -> Any:
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
         return _read_measure(library, ast.unparse(node.left)) @ ast.literal_eval(node.right)
     if isinstance(node, ast.Call) and not node.args:
-        given = {one.arg: ast.literal_eval(one.value) for one in node.keywords}
+        given: dict[Any, Any] = {one.arg: ast.literal_eval(one.value) for one in node.keywords}
         return library.parse_measure(ast.unparse(node.func))(**given)
     return library.parse_measure(name)
 
