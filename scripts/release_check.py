@@ -20,6 +20,7 @@ import tarfile
 import tempfile
 import zipfile
 from collections.abc import Sequence
+from importlib.metadata import Distribution, distributions
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -27,6 +28,9 @@ TESTS = (
     *("tests/unit", "tests/golden", "tests/properties", "tests/contract", "tests/adapters", "tests/examples"),
     *("tests/test_architecture.py", "tests/test_docs.py", "tests/test_public_api.py", "tests/test_demo.py"),
 )
+# Licences that a work under Apache-2.0 may depend on; MPL-2.0 binds the files that have it, and no others.
+COMPATIBLE = re.compile(r"\b(0?BSD|Apache|ISC|MIT|MPL-2|Mozilla Public License 2|PSF|Python Software|Unlicense)\b")
+NAMED_ELSEWHERE = {"milvus-lite": "Apache-2.0"}  # in its repository; the wheel names none
 DOCTESTS = ("--pyargs", "rag_bm25", "--ignore-glob=/*/llama_index/*")
 ENVIRONMENT = {key: value for key, value in os.environ.items() if key != "PYTHONPATH" and not key.startswith("MILVUS")}
 ENVIRONMENT |= {"CI": "true", "PYTHONUTF8": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
@@ -94,12 +98,28 @@ def try_out(python: str, wheel: Path, sdist: Path, place: Path) -> None:
     run(python, "-m", "venv", place / "venv")
     commands = place / "venv" / "bin"
     run(commands / "pip", "install", "--quiet", f"{wheel}[all]")
+    (packages,) = (place / "venv").glob("lib/python*/site-packages")
+    require("licences of dependencies", incompatible(packages), set())
     follow_readme((source / "README.md").read_text(encoding="utf-8"), commands, source, place)
     run(commands / "pip", "install", "--quiet", f"{wheel}[test]")
     for chosen in (TESTS, DOCTESTS):
         test = [commands / "python", "-m", "pytest", "-q", "-r", "fE", "--tb=short", "-p", "no:cacheprovider", *chosen]
         if subprocess.run(test, cwd=source, env=ENVIRONMENT, check=False).returncode:
             sys.exit(f"Python {version}: {shlex.join(chosen)} failed")
+
+
+def incompatible(packages: Path) -> set[str]:
+    """Return the packages of a folder, with their licences, whose licence is not known to be compatible with ours."""
+    licences = {package.name: licence(package) for package in distributions(path=[str(packages)])}
+    return {f"{name}: {text}" for name, text in licences.items() if "GPL" in text or not COMPATIBLE.search(text)}
+
+
+def licence(package: Distribution) -> str:
+    """Return what the metadata say: the expression, or else the classifiers, or else the text."""
+    told = package.metadata
+    classifiers = [each for each in told.get_all("Classifier", []) if each.startswith("License ::")]
+    named = told.get("License-Expression") or ", ".join(classifiers) or told.get("License")
+    return named or NAMED_ELSEWHERE.get(package.name, "")
 
 
 def blocks(text: str, kind: str) -> list[str]:

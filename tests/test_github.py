@@ -64,6 +64,13 @@ def test_every_python_that_is_supported_is_tested_and_released_for() -> None:
         assert re.findall(r"python(3\.\d+)", commands(JOBS[name])) == PYTHONS
 
 
+def test_actions_are_pinned_to_a_commit_with_its_version_beside_it() -> None:
+    texts = [path.read_text("utf-8") for path in (GITHUB / "workflows").glob("*.yml")]
+    used = re.findall(r"uses: *(.+)", "\n".join(texts))
+    assert len(used) == sum("uses" in step for job in JOBS.values() for step in job["steps"])
+    assert [action for action in used if not re.fullmatch(r"[\w/-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", action)] == []
+
+
 def test_nothing_is_published_that_was_not_tested_and_attested() -> None:
     assert JOBS["release: attest"]["needs"] == "build"
     assert JOBS["release: publish"]["needs"] == "attest"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from dataclasses import dataclass, field
 from math import inf
@@ -161,7 +162,7 @@ def _parse_measure(name: str) -> Any:
     """Return a measure of ir-measures; refuse one that cannot be computed."""
     library = require_ir_measures()
     try:
-        parsed = library.parse_measure(_name_in_library(name))
+        parsed = _read_measure(library, _name_in_library(name))
         check_k(parsed.params.get("cutoff", DEPTH), "its cutoff")  # one of 0 ends the process
         list(library.iter_calc([parsed], {"1": {"d": 1}}, {"1": {"d": 1.0}}))  # some need packages of their own
     except Exception as error:  # noqa: BLE001  # whatever their providers raise
@@ -169,6 +170,17 @@ def _parse_measure(name: str) -> Any:
         msg = f"a measure must be a name of ir-measures, such as nDCG@20, AP@100 or R@1000, got {name!r}: {reason}"
         raise ParameterError(msg) from None
     return parsed
+
+
+def _read_measure(library: Any, name: str) -> Any:
+    """Return a measure such as ``P(rel=2)@5``. Values are read here: the library does it by what Python 3.14 lacks."""
+    node = ast.parse(name, mode="eval").body
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
+        return _read_measure(library, ast.unparse(node.left)) @ ast.literal_eval(node.right)
+    if isinstance(node, ast.Call) and not node.args:
+        given: dict[Any, Any] = {one.arg: ast.literal_eval(one.value) for one in node.keywords}
+        return library.parse_measure(ast.unparse(node.func))(**given)
+    return library.parse_measure(name)
 
 
 def _name_in_library(name: str) -> str:

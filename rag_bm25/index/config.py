@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping  # noqa: TC003 - the definitions of options
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 from rag_bm25.analysis import Analyzer, AnalyzerConfig, TextAnalyzer
@@ -48,7 +48,7 @@ class _Fields(dict[str, FieldWeight]):
         return type(self), (dict(self),)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class IndexConfig:
     """Parameters of an index.
 
@@ -116,8 +116,7 @@ class IndexConfig:
     rag_bm25.errors.ParameterError: chunk_size must be a finite number > 0, got 0
     """
 
-    chunk_size: ChunkSize
-    _: KW_ONLY
+    chunk_size: ChunkSize = field(kw_only=False)
     length_unit: LengthUnit = "estimated_characters"
     k1: K1 = 1.5
     b: B = 0.75

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import ast
 import copy
 import gzip
 import json
@@ -303,6 +304,13 @@ def test_a_measure_that_cannot_be_computed_is_refused_before_the_work(folder: Pa
     with pytest.raises(ParameterError, match=reason):
         evaluate(index, load_beir(folder), measures=[name])
     assert store.collections.chunks == {}
+
+
+@pytest.mark.parametrize("name", ["nDCG@5", "P(rel=2)@5", "nDCG(dcg='exp-log2')@20"])
+def test_a_measure_is_read_without_classes_that_python_3_14_removes(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    for removed in ("Num", "Str", "NameConstant"):
+        monkeypatch.delitem(vars(ast), removed, raising=False)
+    assert list(measure({"q": {"d": 1}}, {"q": ["d"]}, [name]).others) == [name]
 
 
 @pytest.mark.parametrize(("measures", "depth"), [([], 100), (["P@5", "R@300"], 300), (["AP"], 1_000)])
