@@ -10,7 +10,7 @@ from rag_bm25.analysis.places import locate_terms
 from rag_bm25.analysis.text import AnalysedText
 from rag_bm25.analysis.words import MAX_TOKEN_LENGTH
 from rag_bm25.query.lookup import TermLookup
-from rag_bm25.query.spelling import HAN_RUN, LETTERS, Speller, most_frequent
+from rag_bm25.query.spelling import HAN_RUN, LETTERS, WORD, Speller, most_frequent
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,7 +31,7 @@ class Corrector:
     def correct(self, text: str) -> str | None:
         """Put the likeliest word in the place of each one that no chunk has; return None if nothing changes."""
         spelt = HAN_RUN.sub(lambda run: self._correct_run(run[0]), text)
-        corrected = LETTERS.sub(lambda word: self._correct_word(word[0], is_last=word.end() == len(spelt)), spelt)
+        corrected = WORD.sub(lambda word: self._correct_word(word[0], is_last=word.end() == len(spelt)), spelt)
         return corrected if corrected != text else None
 
     def _correct_run(self, run: str) -> str:
