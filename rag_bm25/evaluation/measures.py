@@ -162,6 +162,7 @@ def _parse_measure(name: str) -> Any:
     library = require_ir_measures()
     try:
         parsed = library.parse_measure(_name_in_library(name))
+        _require_parameters(parsed, name)
         check_k(parsed.params.get("cutoff", DEPTH), "its cutoff")  # one of 0 ends the process
         list(library.iter_calc([parsed], {"1": {"d": 1}}, {"1": {"d": 1.0}}))  # some need packages of their own
     except Exception as error:  # noqa: BLE001  # whatever their providers raise
@@ -169,6 +170,14 @@ def _parse_measure(name: str) -> Any:
         msg = f"a measure must be a name of ir-measures, such as nDCG@20, AP@100 or R@1000, got {name!r}: {reason}"
         raise ParameterError(msg) from None
     return parsed
+
+
+def _require_parameters(parsed: Any, name: str) -> None:
+    """Refuse a measure without a parameter that it needs: the library shows an object of its own in its place."""
+    for needed, parameter in parsed.SUPPORTED_PARAMS.items():
+        if parameter.required and needed not in parsed.params:
+            example = f"{name}@{DEPTH}" if needed == parsed.AT_PARAM else f"{name}({needed}=1)"
+            raise ValueError(f"it needs the parameter {needed}, such as {example}")
 
 
 def _name_in_library(name: str) -> str:
