@@ -163,10 +163,10 @@ def evaluate(
         print_json({**_to_plain(labels, results, configs, tests), **more})
     else:
         show(render_evaluation(folder.resolve().name, results[0], configs[0]))
-        if len(results) > 1:
-            show("", render_comparison(labels, results, tests["ndcg@10"]))
         if earlier is None:  # else the changes show the queries
             show(*render_failing(dataset, failing))
+        if len(results) > 1:
+            show("", render_comparison(labels, results, tests["ndcg@10"]))
     if not outcome.tell(as_json=as_json):
         raise typer.Exit(1)
 

@@ -174,10 +174,11 @@ def _parse_measure(name: str) -> Any:
 
 def _require_parameters(parsed: Any, name: str) -> None:
     """Refuse a measure without a parameter that it needs: the library shows an object of its own in its place."""
-    for needed, parameter in parsed.SUPPORTED_PARAMS.items():
-        if parameter.required and needed not in parsed.params:
-            example = f"{name}@{DEPTH}" if needed == parsed.AT_PARAM else f"{name}({needed}=1)"
-            raise ValueError(f"it needs the parameter {needed}, such as {example}")
+    supported, at = parsed.SUPPORTED_PARAMS, parsed.AT_PARAM
+    missing = [needed for needed, one in supported.items() if one.required and needed not in parsed.params]
+    if missing:
+        example = f", as in {name}@{DEPTH if supported[at].dtype is int else 0.1}" if missing == [at] else ""
+        raise ValueError(f"it needs the parameter {' and '.join(missing)}{example}")
 
 
 def _name_in_library(name: str) -> str:
