@@ -52,7 +52,8 @@ def _with_hints(index: BM25Index, namespace: Namespaces, missing: list[str]) -> 
         if name
     }
     for id_ in missing:
-        chunk = next(index.chunks(filter={"source": id_}, namespace=namespace), None)
+        of_source = index.chunks(filter={"source": id_}, namespace=namespace) if _can_be_id(id_) else iter(())
+        chunk = next(of_source, None)
         similar = get_close_matches(id_, known, 1)
         hint = f" (did you mean {similar[0]!r}?)" if similar else ""
         yield short_repr(id_) + (hint if chunk is None else f" (a source, whose chunks have ids such as {chunk.id!r})")

@@ -261,6 +261,7 @@ def test_an_existing_index_has_vectors_of_its_own(stored: tuple[Path, Databases]
         ("docs/corpus.jsonl", "'docs/corpus.jsonl' (did you mean 'corpus.jsonl'?)"),
         ("corpus.jsonl", "'corpus.jsonl' (a source, whose chunks have ids such as 'd2')"),
         ("x" * 600, f"'{'x' * 199}..."),
+        ("d\0", r"'d\x00'"),
     ],
 )
 def test_evaluate_notes_the_judged_ids_that_are_not_there(
