@@ -14,6 +14,7 @@ from rag_bm25.analysis.places import written_form
 from rag_bm25.analysis.text import TextAnalyzer
 from rag_bm25.cli import options as opt
 from rag_bm25.cli.console import print_note, print_result, progress_bars
+from rag_bm25.cli.judgements import note_missing
 from rag_bm25.cli.rendering import render_answers, render_calibration
 from rag_bm25.cli.settings import DEFAULT_CHUNK_SIZE, K1, B, IndexOptions, Settings, make_splitter, new_config
 from rag_bm25.cli.sources import SourceOptions
@@ -124,6 +125,8 @@ def calibrate_answers(
     """
     dataset = evaluation.load_beir(folder, split, corpus=False)
     given: dict[str, Any] = {**options, "namespace": namespace or "", "dry_run": dry_run}
-    with place.open_existing(read_only=dry_run) as index, progress_bars(progress) as update:
-        calibration = evaluation.calibrate_answers(index, dataset, update, **given)
+    with place.open_existing(read_only=dry_run) as index:
+        note_missing(index, dataset, namespace or "")
+        with progress_bars(progress) as update:
+            calibration = evaluation.calibrate_answers(index, dataset, update, **given)
     print_result(as_json, calibration.to_dict(), render_answers(place.collection, calibration))

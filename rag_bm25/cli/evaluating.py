@@ -3,7 +3,7 @@
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
@@ -17,7 +17,8 @@ from rag_bm25.cli import options as opt
 from rag_bm25.cli.console import print_json, print_note, progress_bars, show
 from rag_bm25.cli.embedding import DenseSearch, Model, search_judged
 from rag_bm25.cli.gating import GateOptions
-from rag_bm25.cli.rendering import render_comparison, render_evaluation
+from rag_bm25.cli.judgements import describe_missing, list_failing
+from rag_bm25.cli.rendering import render_comparison, render_evaluation, render_failing
 from rag_bm25.cli.settings import AUTO, COUNT_TITLES, IndexOptions, parse_grid
 from rag_bm25.errors import InputError
 from rag_bm25.evaluation import BeirDataset
@@ -123,10 +124,7 @@ def evaluate(
     compared = [("as given", {}), *(one for text in compare or () for one in parse_grid(text, "--compare"))]
     labels = [label for label, _ in compared]
     for file in filter(None, (run, gate.save)):
-        if not file.parent.is_dir():
-            raise InputError(f"there is no folder {file.parent} to put {file.name} in")
-        if file.is_dir():
-            raise InputError(f"{file} is a folder: give the name of a file")
+        _require_place(file)
     model = dense.load(Query(""), options, fusion)
     default = COUNT_TITLES if place.collection is None else {}
     base = {**default, **settings.given(auto=True), **_take_weighting(options)}
@@ -140,6 +138,7 @@ def evaluate(
         asked: SearchOptions = {**options, "weighting": configs[0].query_weighting()}
         known, by_words = earlier.queries if earlier else {}, dense.mode != "dense"
         recorder = Recorder(dataset, place.namespace or "", asked, by_words=by_words, earlier=known)
+        inspector = _Inspector(recorder, bool(gate.save or earlier))
         results = evaluation.evaluate_each(
             configs,
             dataset,
@@ -148,23 +147,36 @@ def evaluate(
             measures=measures,
             search=search,
             embeddings=embed,
-            inspect=recorder.record if gate.save or earlier else None,
+            inspect=inspector.inspect,
         )
-    _note_losses(dataset, results[0].run)
+    for note in inspector.notes:
+        print_note(note)
     if run is not None:
         _write_runs(run, labels, results)
     tests = {name: _compare(results, name) for name in results[0].per_query.values}
     searched = {"split": split, "mode": dense.mode, **options, **fusion}
     record = Baseline.of(dataset, {"version": __version__, **parameters_of(configs[0]), **searched}, recorder.queries)
     outcome = gate.judge(record, earlier, results[0].measures.to_dict())
+    failing = list_failing(dataset, results[0].run)
     if as_json:
-        print_json({**_to_plain(labels, results, configs, tests), "skipped": len(dataset.skipped), **outcome.to_dict()})
+        more = {"skipped": len(dataset.skipped), "no_relevant_hit": failing, **outcome.to_dict()}
+        print_json({**_to_plain(labels, results, configs, tests), **more})
     else:
         show(render_evaluation(folder.resolve().name, results[0], configs[0]))
+        if earlier is None:  # else the changes show the queries
+            show(*render_failing(dataset, failing))
         if len(results) > 1:
             show("", render_comparison(labels, results, tests["ndcg@10"]))
     if not outcome.tell(as_json=as_json):
         raise typer.Exit(1)
+
+
+def _require_place(file: Path) -> None:
+    """Refuse a file that could not be written."""
+    if not file.parent.is_dir():
+        raise InputError(f"there is no folder {file.parent} to put {file.name} in")
+    if file.is_dir():
+        raise InputError(f"{file} is a folder: give the name of a file")
 
 
 def _take_weighting(options: SearchOptions) -> dict[str, Any]:
@@ -172,18 +184,25 @@ def _take_weighting(options: SearchOptions) -> dict[str, Any]:
     return in_config(options.pop("weighting", None) or QueryWeighting())
 
 
-def _note_losses(dataset: BeirDataset, run: Run) -> None:
-    """Note the documents that were left out, and hits that have nothing to do with the judgements."""
-    if dataset.skipped:
-        print_note(
-            f"{len(dataset.skipped):,} documents are left out, since no index can store them, such as "
-            f"{dataset.skipped[0]}"
-        )
-    if any(run.values()) and not any(dataset.qrels[query].keys() & hits.keys() for query, hits in run.items()):
-        example = next(iter(next(iter(dataset.qrels.values()))))
-        print_note(
-            f"no hit is judged: chunks or their documents must have the ids of the judgements, such as {example!r}"
-        )
+@dataclass(frozen=True)
+class _Inspector:
+    """Describe what the set has and the index does not, and record a run that is kept or compared."""
+
+    recorder: Recorder
+    is_recorded: bool
+    notes: list[str] = field(default_factory=list)
+
+    def inspect(self, index: BM25Index, found: Run, result: EvaluationResult) -> None:
+        """Look at an index that is open."""
+        dataset = self.recorder.dataset
+        if dataset.skipped:
+            self.notes.append(
+                f"{len(dataset.skipped):,} documents are left out, since no index can store them, such as "
+                f"{dataset.skipped[0]}"
+            )
+        self.notes.extend(describe_missing(index, dataset, self.recorder.namespace))
+        if self.is_recorded:
+            self.recorder.record(index, found, result)
 
 
 def _make_config(plain: IndexConfig, settings: Mapping[str, Any], dataset: BeirDataset) -> IndexConfig:

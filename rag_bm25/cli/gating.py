@@ -14,6 +14,7 @@ from rag_bm25 import evaluation
 from rag_bm25.analysis.contract import list_differences
 from rag_bm25.cli import options as opt
 from rag_bm25.cli.console import print_error, print_note, show
+from rag_bm25.cli.judgements import note_missing
 from rag_bm25.cli.rendering import render_changes
 from rag_bm25.errors import InputError
 from rag_bm25.evaluation import BeirDataset
@@ -75,7 +76,27 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class GateOptions:
+class Bounds:
+    """What measures must be at least."""
+
+    minimum: Annotated[
+        list[str] | None,
+        opt.option("Exit code 1 if a measure is lower; may be repeated.", "--min", metavar="MEASURE=VALUE"),
+    ] = None
+
+    @cached_property
+    def bounds(self) -> dict[str, float]:
+        """The minimum of each measure."""
+        return dict(map(_parse_bound, self.minimum or ()))
+
+    def list_low(self, means: Mapping[str, float]) -> list[str]:
+        """Say which measures are too low."""
+        low = {name: bound for name, bound in self.bounds.items() if means[name] < bound}
+        return [f"{name} is {means[name]:.6g}, below the minimum of {low[name]:g}" for name in low]
+
+
+@dataclass(frozen=True)
+class GateOptions(Bounds):
     """The options of a gate."""
 
     save: Annotated[
@@ -89,15 +110,6 @@ class GateOptions:
             metavar="FILE",
         ),
     ] = None
-    minimum: Annotated[
-        list[str] | None,
-        opt.option("Exit code 1 if a measure is lower; may be repeated.", "--min", metavar="MEASURE=VALUE"),
-    ] = None
-
-    @cached_property
-    def bounds(self) -> dict[str, float]:
-        """The minimum of each measure."""
-        return dict(map(_parse_bound, self.minimum or ()))
 
     def read(self, dataset: BeirDataset) -> Baseline | None:
         """Read the baseline, which must be of the same set."""
@@ -119,8 +131,7 @@ class GateOptions:
         outcome = Outcome()
         if earlier is not None:
             outcome.compare(earlier, record, f"in {self.baseline}")
-        low = {name: bound for name, bound in self.bounds.items() if means[name] < bound}
-        outcome.failures += [f"{name} is {means[name]:.6g}, below the minimum of {low[name]:g}" for name in low]
+        outcome.failures += self.list_low(means)
         if self.save is not None and not outcome.failures:
             record.write(self.save)
         return outcome
@@ -142,7 +153,7 @@ def _parse_bound(text: str) -> tuple[str, float]:
 
 
 @dataclass(frozen=True)
-class RehearsalOptions:
+class RehearsalOptions(Bounds):
     """The options of an ingestion that writes nothing."""
 
     dry_run: Annotated[bool, opt.option("Show what would be written, and write nothing.", "--dry-run")] = False
@@ -157,6 +168,8 @@ class RehearsalOptions:
     def __post_init__(self) -> None:
         if self.judged is not None and not self.dry_run:
             raise typer.BadParameter("it compares what would be written: add --dry-run", param_hint="--judged")
+        if self.bounds and self.judged is None:
+            raise typer.BadParameter("it is of judged queries: add --judged", param_hint="--min")
 
     @contextmanager
     def target(self, index: BM25Index, namespace: str, search: Search, outcome: Outcome) -> Iterator[BM25Index]:
@@ -166,13 +179,18 @@ class RehearsalOptions:
             return
         dataset = None if self.judged is None else evaluation.load_beir(self.judged, corpus=False)
         with dry_run(index) as trial:
-            before = None if dataset is None else _record(trial, Recorder(dataset, namespace, {}), search)
+            if dataset is None:
+                yield trial
+                return
+            before, _ = self._record(trial, Recorder(dataset, namespace, {}), search)
             yield trial
-            if dataset is not None and before is not None:
-                after = _record(trial, Recorder(dataset, namespace, {}, earlier=before.queries), search)
-                outcome.compare(before, after, "before")
+            after, means = self._record(trial, Recorder(dataset, namespace, {}, earlier=before.queries), search)
+            note_missing(trial, dataset, namespace)
+            outcome.compare(before, after, "before")
+            outcome.failures += self.list_low(means)
 
-
-def _record(index: BM25Index, recorder: Recorder, search: Search) -> Baseline:
-    evaluation.evaluate(index, recorder.dataset, search=search, inspect=recorder.record)
-    return Baseline.of(recorder.dataset, {}, recorder.queries)
+    def _record(self, index: BM25Index, recorder: Recorder, search: Search) -> tuple[Baseline, dict[str, float]]:
+        """Return what the queries give, and the means of the measures."""
+        how: dict[str, Any] = {"measures": self.bounds, "search": search, "inspect": recorder.record}
+        result = evaluation.evaluate(index, recorder.dataset, **how)
+        return Baseline.of(recorder.dataset, {}, recorder.queries), result.measures.to_dict()

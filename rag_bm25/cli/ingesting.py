@@ -33,6 +33,7 @@ from rag_bm25.cli.settings import (
 )
 from rag_bm25.cli.sources import STDIN, STDIN_NAME, OriginOptions, SourceOptions, find_with_stdin, note_left_out
 from rag_bm25.cli.watching import stop_by_signals, take_snapshot
+from rag_bm25.documents.contexts import HEADINGS
 from rag_bm25.errors import ConfigMismatchError, IndexNotFoundError, InputError
 from rag_bm25.index.config import IndexConfig
 from rag_bm25.index.index import BM25Index
@@ -146,7 +147,7 @@ def ingest(
 
     With --dry-run, nothing is written, neither chunks nor statistics. --judged tells which of the queries of a judged
     set would get other hits, with the reasons, by the very scores that they would get; the exit code is 1 if a measure
-    would be significantly worse.
+    would be significantly worse, or lower than its --min.
 
     Each chunk has the title of its row or document, and its headings, in its metadata. They count beside the text,
     unless --field says otherwise: --field none. The text of a row begins with its title, too.
@@ -160,6 +161,7 @@ def ingest(
     given_shape = {f"--{name.replace('_', '-')}": value is not None for name, value in shaping.items()}
     origin.check(paths, sources, {**of_files, **given_shape})
     share = _parse_percent(max_delete)
+    _note_unused_context(contextualize, embedding)
     given, own_namespace = {**settings.given(), **words.given()}, namespace or ""
     sources.reading()  # refuses wrong options
     model = None if origin.vector_field else load_model(embedding)
@@ -231,6 +233,12 @@ def _check_watch(paths: list[Path], rehearsal: RehearsalOptions) -> None:
         raise typer.BadParameter("standard input ends, and cannot be watched", param_hint="--watch")
     if rehearsal.dry_run:
         raise typer.BadParameter("a dry run writes nothing: leave one of the two out", param_hint="--watch")
+
+
+def _note_unused_context(contextualize: str | None, embedding: str | None) -> None:
+    """Note that headings would be embedded, and nothing is."""
+    if contextualize == HEADINGS and embedding is None:
+        print_note("--contextualize headings adds nothing without --embedding: headings count as words anyway")
 
 
 def _with_place(report: IngestReport, place: opt.IndexAddress) -> IngestReport:

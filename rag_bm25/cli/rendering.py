@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from rag_bm25.documents.chunks import Hit
+    from rag_bm25.evaluation import BeirDataset
     from rag_bm25.evaluation.changes import Changes, QueryChange
     from rag_bm25.evaluation.comparison import PairedTest
     from rag_bm25.evaluation.running import EvaluationResult
@@ -194,6 +195,20 @@ def render_evaluation(name: str, result: EvaluationResult, config: IndexConfig) 
     return _format_lines(Text.assemble((name, "bold"), f": {used}"), rows)
 
 
+def render_failing(dataset: BeirDataset, failing: Sequence[str]) -> list[Text]:
+    """Return the first queries without a relevant hit, if there are any."""
+    head = [Text(f"\n{count(len(failing), 'query', 'queries')} without a relevant hit:")] if failing else []
+    lines = [_render_query(query, dataset.queries[query]) for query in failing[:MAX_QUERIES]]
+    more = len(failing) - len(lines)
+    return [*head, *lines, *([Text(f"and {more:,} more; --json has all")] if more else ())]
+
+
+def _render_query(id_: str, text: str) -> Text:
+    shown = Text(text)
+    shown.truncate(MAX_QUERY_CELLS, overflow="ellipsis")
+    return Text.assemble((id_, "bold"), "  ", shown)
+
+
 def _with_headings(result: EvaluationResult) -> dict[str, float]:
     return dict(zip((*HEADINGS, *result.measures.others), result.measures.to_dict().values(), strict=True))
 
@@ -233,9 +248,7 @@ def _render_measures(change: QueryChange) -> Text:
     """Return a query with the measures that have changed."""
     moved = [(name, change.before[name], value) for name, value in change.after.items() if change.before[name] != value]
     shown = ", ".join(f"{name} {before:.4f} -> {after:.4f}" for name, before, after in moved)
-    text = Text(change.text)
-    text.truncate(MAX_QUERY_CELLS, overflow="ellipsis")
-    return Text.assemble((change.id, "bold"), "  ", text, f"  {shown}")
+    return Text.assemble(_render_query(change.id, change.text), f"  {shown}")
 
 
 def _render_worse(change: QueryChange) -> Text:

@@ -163,6 +163,7 @@ def _parse_measure(name: str) -> Any:
     library = require_ir_measures()
     try:
         parsed = _read_measure(library, _name_in_library(name))
+        _require_parameters(parsed, name)
         check_k(parsed.params.get("cutoff", DEPTH), "its cutoff")  # one of 0 ends the process
         list(library.iter_calc([parsed], {"1": {"d": 1}}, {"1": {"d": 1.0}}))  # some need packages of their own
     except Exception as error:  # noqa: BLE001  # whatever their providers raise
@@ -181,6 +182,15 @@ def _read_measure(library: Any, name: str) -> Any:
         given: dict[Any, Any] = {one.arg: ast.literal_eval(one.value) for one in node.keywords}
         return library.parse_measure(ast.unparse(node.func))(**given)
     return library.parse_measure(name)
+
+
+def _require_parameters(parsed: Any, name: str) -> None:
+    """Refuse a measure without a parameter that it needs: the library shows an object of its own in its place."""
+    supported, at = parsed.SUPPORTED_PARAMS, parsed.AT_PARAM
+    missing = [needed for needed, one in supported.items() if one.required and needed not in parsed.params]
+    if missing:
+        example = f", as in {name}@{DEPTH if supported[at].dtype is int else 0.1}" if missing == [at] else ""
+        raise ValueError(f"it needs the parameter {' and '.join(missing)}{example}")
 
 
 def _name_in_library(name: str) -> str:

@@ -287,7 +287,7 @@ def calibrate_answers(
     answers: dict[Any, set[str]] = {}
     for query, text in dataset.queries.items():
         answers.setdefault(text, set()).update(id_ for id_, grade in dataset.qrels[query].items() if grade > 0)
-    of_chunks = _are_of_chunks(dataset.qrels)
+    of_chunks = are_of_chunks(dataset.qrels)
 
     def is_answer(query: QueryLike, hit: Hit) -> bool:
         return (hit.id if of_chunks else CHUNK_NUMBER.sub("", hit.id)) in answers[query]
@@ -297,14 +297,14 @@ def calibrate_answers(
     )
 
 
-def _are_of_chunks(qrels: Mapping[str, Mapping[str, int]]) -> bool:
+def are_of_chunks(qrels: Mapping[str, Mapping[str, int]]) -> bool:
     """Return whether judgements are of chunks, ``id#n``, and not of their documents."""
     return any(map(CHUNK_NUMBER.search, chain.from_iterable(qrels.values())))
 
 
 def _to_documents(run: Run, qrels: Mapping[str, Mapping[str, int]]) -> Run:
     """Put documents in the place of their best chunks, unless the judgements are of chunks."""
-    if _are_of_chunks(qrels):
+    if are_of_chunks(qrels):
         return run
     ranked: Run = {query: {} for query in run}
     for query, hits in run.items():

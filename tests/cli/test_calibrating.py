@@ -81,6 +81,13 @@ def test_calibrate_answers_keeps_a_model(judged: Path) -> None:
     assert "the best confidence is" in run("why", question, "--min-confidence", 1).stdout
 
 
+def test_calibrate_answers_names_the_judged_ids_that_are_not_there(judged: Path) -> None:
+    with (judged / "qrels" / "test.tsv").open("a") as file:
+        file.write("\nq0\trows.jsonl\t1\n")
+    notes = run("calibrate-answers", judged, "--dry-run").stderr
+    assert "ids that are judged relevant are not in the index: 'rows.jsonl' (a source, whose chunks have ids" in notes
+
+
 def test_calibrate_answers_for_people(judged: Path) -> None:
     figures = run_json("calibrate-answers", judged, "--dry-run")
     lines = run("calibrate-answers", judged).stdout.splitlines()

@@ -86,6 +86,25 @@ def test_a_dry_run_that_compares_nothing_does_not_pass(docs: Path, judged: Path)
     assert "error: no hit of any query is judged relevant, before or after: " in result.stderr
 
 
+def test_a_dry_run_names_the_judged_ids_that_would_not_be_there(docs: Path, judged: Path) -> None:
+    judgements = [f"mango\tdocs/{name}.txt\t1\n" for name in ("of-a", "new", "nwe")]
+    (judged / "qrels" / "test.tsv").write_text("".join(judgements))
+    (docs / "new.txt").write_text("mango")
+    result = run("ingest", docs, "--dry-run", "--judged", judged)
+    named = "1 of 3 ids that are judged relevant are not in the index: 'docs/nwe.txt' (did you mean 'docs/new.txt'?). "
+    assert named in result.stderr
+
+
+@pytest.mark.parametrize(("bound", "code"), [("ndcg@10=0.9", 1), ("ndcg@10=0.8", 0), ("P@1=0.9", 1), ("P@1=0.8", 0)])
+def test_a_dry_run_has_a_minimum(docs: Path, judged: Path, bound: str, code: int) -> None:
+    (docs / "of-a.txt").write_text("Something else grows slowly.")
+    result = run("ingest", docs, "--dry-run", "--judged", judged, "--min", bound)
+    assert result.exit_code == code
+    measure, minimum = bound.split("=")
+    failure = f"error: {measure} is 0.875, below the minimum of {minimum}"
+    assert result.stderr.splitlines() == ["dry run: nothing was written", *[failure] * code]
+
+
 def test_a_dry_run_needs_no_judged_set(docs: Path, databases: Databases) -> None:
     change(docs)
     before = stored(databases)
@@ -116,6 +135,7 @@ def test_the_namespace_is_the_one_that_is_written_to(docs: Path, judged: Path) -
     ("given", "message"),
     [
         (["--judged", "golden"], "--judged: it compares what would be written: add --dry-run"),
+        (["--dry-run", "--min", "ndcg@10=0.8"], "--min: it is of judged queries: add --judged"),
         (["--dry-run", "--watch"], "--watch: a dry run writes nothing: leave one of the two out"),
     ],
 )

@@ -92,6 +92,12 @@ def test_headings_as_context_are_remembered_until_they_are_reset(folder: Path) -
     assert run("ingest", folder, "--contextualize", "titles").exit_code == 2
 
 
+def test_headings_as_context_are_said_to_add_nothing_without_a_model(folder: Path) -> None:
+    note = "--contextualize headings adds nothing without --embedding: headings count as words anyway\n"
+    assert ingest(folder, "--contextualize", "headings").startswith(note)
+    assert "contextualize" not in ingest(folder)
+
+
 def test_the_chunk_size_of_the_index_resets_the_size_of_chunks(folder: Path) -> None:
     ingest(folder, "--split-size", 100)
     assert "default from now on, not --split-size 100" in ingest(folder, "--split-size", 500)

@@ -293,6 +293,10 @@ def test_gain_may_be_exponential_whatever_the_ids_of_queries() -> None:
     [
         ("nope@3", "measure not found: nope"),
         ("alpha_nDCG@10", "Unsupported measures"),
+        ("recall", "got 'recall': it needs the parameter cutoff, as in recall@100$"),
+        ("P", "got 'P': it needs the parameter cutoff, as in P@100$"),
+        ("IPrec", "got 'IPrec': it needs the parameter recall, as in IPrec@0.1$"),
+        ("SDCG", "got 'SDCG': it needs the parameter cutoff and max_rel$"),
         ("nDCG@", "invalid syntax"),
         ("nDCG@16385", "got 'nDCG@16385': its cutoff must be an int in 1..16384"),
         ("nDCG@0", "got 'nDCG@0': its cutoff must be an int in 1..16384"),

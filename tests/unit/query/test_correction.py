@@ -65,7 +65,9 @@ def test_a_word_of_texts_in_traditional_characters_is_suggested_in_these() -> No
     assert corrector(texts=["解除勞動合同"]).correct("劳和合同") == "勞動合同"
 
 
-@pytest.mark.parametrize("text", ["", "contract", "unknowable things", "劳动合同", "2024", "0SAA", "contarct2", "🙂", "ba", "contr. A"])
+@pytest.mark.parametrize(
+    "text", ["", "contract", "unknowable things", "劳动合同", "2024", "0SAA", "contarct2", "🙂", "ba", "contr. A"]
+)
 def test_without_a_better_spelling_there_is_no_suggestion(text: str) -> None:
     assert corrector().correct(text) is None
 
