@@ -153,4 +153,10 @@ def _show_missing(label: str, these: Sequence[object], those: Sequence[object]) 
     known = set(map(json.dumps, those))
     missing = [member for member in these if json.dumps(member) not in known]
     more = f" and {len(missing) - MAX_SHOWN} more" if len(missing) > MAX_SHOWN else ""
-    return f"{label} {', '.join(map(repr, missing[:MAX_SHOWN]))}{more}" if missing else ""
+    return f"{label} {', '.join(map(_show, missing[:MAX_SHOWN]))}{more}" if missing else ""
+
+
+def _show(member: object) -> str:
+    """Show a member of a list; a word of the user is stored with its frequency, or None."""
+    parts = member if isinstance(member, list) else [member]
+    return " ".join(repr(part) for part in parts if part is not None)

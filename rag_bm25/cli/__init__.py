@@ -13,6 +13,8 @@ INTERRUPTED = 130  # as shells have it
 
 def main() -> None:
     """Run the command line, or say which extra it needs."""
+    if sys.getfilesystemencoding() == "ascii":  # arguments have no characters beyond it, only surrogates
+        sys.exit("error: arguments and file names are read as ASCII here: set PYTHONUTF8=1")
     try:
         from rag_bm25.cli.app import app
     except ModuleNotFoundError as error:

@@ -139,7 +139,7 @@ class DenseSearch:
             return index.search(query, **asked)
         if self.mode == "dense":
             return index.search_dense(vector, **asked)
-        return index.search_hybrid(query, vector, arm_scores=True, **asked)
+        return index.search_hybrid(query, vector, **asked)
 
     def explain(self, index: BM25Index, vector: Any, query: Query, hit: Hit, asked: dict[str, Any]) -> Explanation:
         """Explain the score of a hit; of a dense search, that of its words."""

@@ -54,9 +54,6 @@ SPELLINGS = {
     "dense_filter": _CONDITIONS,
 }
 
-NO_FLAGS = ("arm_scores",)
-"""Options that the command line always gives."""
-
 
 @dataclass(frozen=True)
 class Flag:
@@ -143,7 +140,7 @@ class Flag:
 
 def flags_of(options: type) -> dict[str, Flag]:
     """Return the flags of the options that a TypedDict defines, by the names of the options."""
-    return {name: Flag(option) for name, option in options_of(options).items() if name not in NO_FLAGS}
+    return {name: Flag(option) for name, option in options_of(options).items()}
 
 
 def read_flags(flags: Mapping[str, Flag], given: dict[str, Any]) -> dict[str, Any]:

@@ -86,9 +86,13 @@ Token: TypeAlias = Annotated[
         metavar="TOKEN|@FILE",
     ),
 ]
-Collection: TypeAlias = Annotated[str, typer.Option(help="Name of the index.")]
+Collection: TypeAlias = Annotated[str, typer.Option(help="Name of the index: ASCII letters, digits and _.")]
 Collections: TypeAlias = Annotated[
-    list[str], typer.Option(help="Name of the index; may be repeated: several are searched as one.", metavar="NAME")
+    list[str],
+    typer.Option(
+        help="Name of the index: ASCII letters, digits and _. May be repeated: several are searched as one.",
+        metavar="NAME",
+    ),
 ]
 AnalyzerName: TypeAlias = Annotated[
     str | None,

@@ -104,7 +104,12 @@ def token(
         list[str] | None,
         opt.option("Namespace that it is for; may be repeated; by default all.", metavar="NAME"),
     ] = None,
-    filter: opt.Filter = None,
+    filter: Annotated[
+        str | None,
+        opt.option(
+            """Conditions on the metadata of its chunks: a JSON object such as '{"team": "sales"}'.""", metavar="JSON"
+        ),
+    ] = None,
     write: Annotated[bool, opt.option("Let it add and delete chunks, too.", "--write")] = False,
 ) -> None:
     """Make an access token: its line for the file of `serve --tokens` goes to stdout, the token itself to stderr."""

@@ -195,8 +195,8 @@ class HybridHit(Hit):
     text, metadata, namespace
         As for :class:`Chunk`.
     sparse_score, dense_score : float or None
-        Score in each arm: 0.0 from BM25 if the chunk has no word of the query. None if arm scores were not requested,
-        and where an arm has none: beyond the first candidates, and with `RRF`, if it has not found the chunk.
+        Score in each arm: 0.0 from BM25 if the chunk has no word of the query. None where an arm has none: beyond the
+        first candidates, and with `RRF`, if it has not found the chunk.
     score_share, confidence, group_score, context, highlights, field_highlights, part
         As for :class:`Hit`.
     """

@@ -154,11 +154,9 @@ def _check(options: Mapping[str, Any]) -> SearchOptions:
     return given  # type: ignore[no-any-return]
 
 
-def read_given(
-    cls: type, given: Mapping[str, Any], others: Collection[str] = (), without: Collection[str] = ()
-) -> dict[str, Any]:
+def read_given(cls: type, given: Mapping[str, Any], others: Collection[str] = ()) -> dict[str, Any]:
     """Read and check options of a framework as JSON may have them, beside keywords of its own (`others`)."""
-    own = {name: option for name, option in options_of(cls).items() if name not in without}
+    own = options_of(cls)
     check_names(given, {*own, *others}, hint_at_k(given))
     return {
         name: value if name in others else own[name].read(value)

@@ -230,6 +230,10 @@ def _require_same(first: BM25Index, other: BM25Index, number: int) -> None:
         require_same(config_to_dict(first.config, contract_in(first.config)), other.config)
     except ConfigMismatchError as error:
         reason = str(error).partition(": ")[2]
+        differs = first.config.fields != other.config.fields
+        hint = (
+            '. `rag-bm25 ingest` counts titles and headings, as IndexConfig(fields="default") does' if differs else ""
+        )
         raise ConfigMismatchError(
-            f"index {number} of the group was created with other parameters than index 0: {reason}"
+            f"index {number} of the group was created with other parameters than index 0: {reason}{hint}"
         ) from None

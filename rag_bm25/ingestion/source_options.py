@@ -167,4 +167,4 @@ def _describe_change(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
     differing = [name for name in DEFAULTS if now.get(name) != before.get(name)]
     new, old = (as_flags({name: each[name] for name in differing if name in each}) for each in (now, before))
     again = "" if NO_PATTERNS.keys() >= {*differing} else "; the files are cut anew"
-    return f"{new or 'default'} from now on, not {old or 'default'}{again}"
+    return f"{new or 'the default'}, no longer {old or 'the default'}{again}"

@@ -115,8 +115,7 @@ class MilvusHybridRetriever(MilvusBM25Retriever):
     def _search_embedded(
         self, queries: Sequence[Query], embeddings: Sequence[Sequence[float] | None]
     ) -> list[list[Hit]]:
-        options = {**self._asked(), "arm_scores": bool(self.sparse_score_key or self.dense_score_key)}
-        return search(self.index, queries, embeddings, self.k, mode=self.mode, options=options)
+        return search(self.index, queries, embeddings, self.k, mode=self.mode, options=self._asked())
 
     def _extra_metadata(self, hit: Hit) -> dict[str, Any]:
         extra = super()._extra_metadata(hit)

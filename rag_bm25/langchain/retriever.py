@@ -18,7 +18,6 @@ from rag_bm25.index.async_index import AsyncBM25Index
 from rag_bm25.index.index import BM25Index  # noqa: TC001 - pydantic reads the annotations
 from rag_bm25.index.opening import closed_on_failure
 from rag_bm25.index.owning import IndexOwner
-from rag_bm25.index.searching.hybrid import FOR_HITS_ALONE
 from rag_bm25.langchain.documents import add_texts, split_documents, to_document
 from rag_bm25.langchain.own_index import OwnIndex
 from rag_bm25.langchain.searching import as_query, warn_of_missing_fields
@@ -129,7 +128,7 @@ class MilvusBM25Retriever(IndexOwner, BaseRetriever):
     @field_validator("search_kwargs")
     @classmethod
     def _read_options(cls, given: dict[str, Any]) -> dict[str, Any]:
-        read = read_given(cls._options, given, cls.model_fields.keys(), FOR_HITS_ALONE)
+        read = read_given(cls._options, given, cls.model_fields.keys())
         if fields := sorted(read.keys() & cls.model_fields.keys()):
             raise ParameterError(f"{fields[0]} is a parameter of its own, not an option in search_kwargs")
         return read

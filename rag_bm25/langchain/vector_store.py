@@ -14,7 +14,7 @@ from rag_bm25.documents.chunks import Hit
 from rag_bm25.hits.diversity import diversify
 from rag_bm25.hits.options import Effect, SearchOptions, options_that, read_given
 from rag_bm25.index.owning import IndexOwner
-from rag_bm25.index.searching.hybrid import FOR_HITS_ALONE, HybridOptions
+from rag_bm25.index.searching.hybrid import HybridOptions
 from rag_bm25.langchain.documents import add_texts, to_document
 from rag_bm25.langchain.searching import (
     as_mode,
@@ -65,8 +65,8 @@ class MilvusBM25VectorStore(IndexOwner, VectorStore):
     - `mode`: "sparse", "dense" or "hybrid", for this search;
     - `query_embedding`: the dense vector of the query, if it is known already;
     - `filter`, `namespace`, and the options of :class:`~rag_bm25.hits.options.SearchOptions` and
-      :class:`~rag_bm25.index.searching.hybrid.FusionOptions`, but `arm_scores`, as values or as JSON has them. Their
-      effect on documents is that on those of :class:`MilvusBM25Retriever` and :class:`MilvusHybridRetriever`.
+      :class:`~rag_bm25.index.searching.hybrid.FusionOptions`, as values or as JSON has them. Their effect on
+      documents is that on those of :class:`MilvusBM25Retriever` and :class:`MilvusHybridRetriever`.
 
     A query may also be a mapping or a :class:`~rag_bm25.Query`; the model embeds its text. LangChain describes the
     methods that are not described here. Documents come by falling score; those of `get_by_ids`, in the order of the
@@ -324,7 +324,7 @@ class MilvusBM25VectorStore(IndexOwner, VectorStore):
     def _request(self, query: QueryLike, options: Mapping[str, Any]) -> _Request:
         """Embed the query if its vector is needed and not known yet."""
         given = {"mode": self.mode, "query_embedding": None, "namespace": self.namespace, **options}
-        read = read_given(HybridOptions, given, _OWN, FOR_HITS_ALONE)
+        read = read_given(HybridOptions, given, _OWN)
         mode, embedding = as_mode(read.pop("mode"), self.embedding), read.pop("query_embedding")
         asked = as_query(query)
         if mode != "sparse" and embedding is None and self.embedding is not None:

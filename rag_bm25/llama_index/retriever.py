@@ -11,7 +11,7 @@ from rag_bm25.index.arguments import check_k, check_namespaces
 from rag_bm25.index.async_index import AsyncBM25Index
 from rag_bm25.index.config import require_dense_field
 from rag_bm25.index.owning import IndexOwner
-from rag_bm25.index.searching.hybrid import FOR_HITS_ALONE, HybridOptions
+from rag_bm25.index.searching.hybrid import HybridOptions
 from rag_bm25.llama_index.filters import to_filter
 from rag_bm25.query.query import Query
 
@@ -59,7 +59,7 @@ class MilvusBM25Retriever(IndexOwner, BaseRetriever):  # type: ignore[misc, unus
         As for LlamaIndex's ``BaseRetriever``.
     **options
         Those of :class:`~rag_bm25.hits.options.SearchOptions`; with `embed_model`, those of
-        :class:`~rag_bm25.index.searching.hybrid.FusionOptions`, too, but `arm_scores`. As values, or as JSON has them.
+        :class:`~rag_bm25.index.searching.hybrid.FusionOptions`, too. As values, or as JSON has them.
 
     Raises
     ------
@@ -99,7 +99,7 @@ class MilvusBM25Retriever(IndexOwner, BaseRetriever):  # type: ignore[misc, unus
         check_namespaces(namespace)
         to_filter(filters)
         own = SearchOptions if embed_model is None else HybridOptions
-        read = read_given(own, options, without=FOR_HITS_ALONE)
+        read = read_given(own, options)
         super().__init__(callback_manager=callback_manager, verbose=verbose)
         self.index = index
         self.similarity_top_k = similarity_top_k

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 MAX_CONNECTIONS = 512
 SECONDS_OF_HEADERS = 10.0
+NOT_ASCII = "Characters beyond ASCII must be percent-encoded: curl -G URL --data-urlencode 'query=...' does it.\n"
 SECONDS_OF_ANSWERS = 7  # under way, once a signal has come
 SECONDS_TO_STOP = 9
 SWITCH_INTERVAL = 0.001  # seconds until a thread that computes lets another one go on; 0.005 is the default
@@ -57,6 +58,10 @@ class _Protocol(H11Protocol):
         """Wait for nothing."""
         super().connection_lost(exc)
         self._end_of_wait()
+
+    def send_400_response(self, msg: str) -> None:
+        """Name the usual reason: a query typed into the address as it is."""
+        super().send_400_response(f"{msg} {NOT_ASCII}")
 
     def _wait_for_headers(self) -> None:
         self._end_of_wait()

@@ -114,9 +114,8 @@ class TestRetriever:
         assert filled.get(["a"])[0].metadata["page"] == 1
 
     def test_options_are_those_of_the_definitions(self, llama: Any, dense: BM25Index, model: Any) -> None:
-        exceptions = {"arm_scores"}  # a node has no place for them
         for options, cls in ({}, SearchOptions), ({"embed_model": model}, HybridOptions):
-            known = options_of(cls).keys() - exceptions
+            known = options_of(cls).keys()
             llama.MilvusBM25Retriever(dense, **dict.fromkeys(known), **options)
             for name in options_of(HybridOptions).keys() - known:
                 with pytest.raises(TypeError, match=f"unexpected keyword argument '{name}'"):

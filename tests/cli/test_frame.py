@@ -209,6 +209,17 @@ def test_a_missing_package_is_named_with_its_extra(monkeypatch: pytest.MonkeyPat
         main()
 
 
+def test_an_encoding_that_garbles_arguments_is_refused_with_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "getfilesystemencoding", lambda: "ascii")
+    with pytest.raises(SystemExit, match="read as ASCII here: set PYTHONUTF8=1"):
+        main()
+
+
+@pytest.mark.parametrize("command", ["ingest", "search"])
+def test_the_help_of_the_collection_has_its_rule(command: str) -> None:
+    assert "ASCII letters, digits and _" in " ".join(run(command, "--help").stdout.split())
+
+
 def test_the_entry_point_imports_neither_typer_nor_rich() -> None:
     code = "import sys, rag_bm25.cli; print({'typer', 'rich'} & set(sys.modules))"
     root = Path(__file__).parents[2]

@@ -34,8 +34,6 @@ from rag_bm25.hits.options import SearchOptions
 from rag_bm25.index.searching.hybrid import FusionOptions
 from rag_bm25.query.synonyms import Synonyms
 
-EXCEPTIONS = {"arm_scores": "always given"}
-
 ROWS: dict[str, tuple[str, dict[str, Any]]] = {
     "a": (
         "trial offer of sparse vectors",
@@ -97,11 +95,10 @@ def test_the_flags_are_those_of_the_definition(command: str, definitions: tuple[
     commands: Any = typer.main.get_command(app)
     flags = {parameter.name: parameter for parameter in commands.commands[command].params}
     for definition in definitions:
-        wanted = {name: one for name, one in options_of(definition).items() if name not in EXCEPTIONS}
+        wanted = options_of(definition)
         assert {name: flags[name].help.startswith(one.summary) for name, one in wanted.items()} == dict.fromkeys(
             wanted, True
         )
-        assert not EXCEPTIONS.keys() & flags.keys()
 
 
 GIVEN: list[tuple[list[str], dict[str, Any]]] = [
@@ -142,7 +139,7 @@ GIVEN: list[tuple[list[str], dict[str, Any]]] = [
 
 def test_every_option_is_given() -> None:
     assert {name for _, options in GIVEN for name in options} == {*options_of(SearchOptions), "k"}
-    assert {name for _, options in FUSED for name in options} == {*options_of(FusionOptions)} - EXCEPTIONS.keys()
+    assert {name for _, options in FUSED for name in options} == {*options_of(FusionOptions)}
 
 
 @pytest.mark.parametrize(("words", "options"), GIVEN, ids=words_of)
@@ -186,8 +183,8 @@ def test_options_of_a_hybrid_search_are_those_of_python(
 ) -> None:
     query, vector = "sparse rows", [1.0, 2.0]
     found = run_json("search", query, "--embedding", "my_code:Model", *words)
-    assert found == [hit.to_dict() for hit in index.search_hybrid(query, vector, arm_scores=True, **options)]
-    plain = [hit.to_dict() for hit in index.search_hybrid(query, vector, arm_scores=True)]
+    assert found == [hit.to_dict() for hit in index.search_hybrid(query, vector, **options)]
+    plain = [hit.to_dict() for hit in index.search_hybrid(query, vector)]
     assert found != plain or "dense_search_params" in options
 
 

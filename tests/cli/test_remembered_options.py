@@ -74,7 +74,7 @@ def test_each_option_is_remembered_until_it_is_reset(
     assert before != chunks("plain")
     ingest(folder)
     assert chunks() == before
-    assert "from now on, not" in ingest(folder, *reset)
+    assert ", no longer " in ingest(folder, *reset)
     assert chunks() == chunks("plain")
     ingest(folder)
     assert chunks() == chunks("plain")
@@ -100,7 +100,7 @@ def test_headings_as_context_are_said_to_add_nothing_without_a_model(folder: Pat
 
 def test_the_chunk_size_of_the_index_resets_the_size_of_chunks(folder: Path) -> None:
     ingest(folder, "--split-size", 100)
-    assert "default from now on, not --split-size 100" in ingest(folder, "--split-size", 500)
+    assert "the default, no longer --split-size 100" in ingest(folder, "--split-size", 500)
     assert "is ingested with" not in run("list", "sources").stderr
     assert "options of" not in ingest(folder, "--split-size", 500)
 
@@ -146,7 +146,7 @@ def test_namespaces_have_their_own(folder: Path) -> None:
 
 def test_a_change_is_told_once(folder: Path) -> None:
     ingest(folder, "--split-size", 100)
-    note = "options of nuts: --split-size 200 from now on, not --split-size 100; the files are cut anew\n"
+    note = "options of nuts: --split-size 200, no longer --split-size 100; the files are cut anew\n"
     assert note in ingest(folder, "--split-size", 200)
     assert "options of" not in ingest(folder, "--split-size", 200)
 

@@ -70,6 +70,10 @@ def test_the_token_is_read_from_a_file_and_never_shown(databases: Databases, tmp
     assert "secret" not in result.output
 
 
+def test_the_filter_of_a_token_is_described_as_it_is_taken() -> None:
+    assert "expression" not in run("token", "--help").stdout
+
+
 def test_a_bad_file_of_tokens_is_refused_before_the_index_is_opened(databases: Databases, tmp_path: Path) -> None:
     (tmp_path / "tokens").write_text("secret", encoding="utf-8")
     result = run("serve", "--http", "127.0.0.1:0", "--tokens", str(tmp_path / "tokens"))

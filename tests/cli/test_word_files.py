@@ -47,7 +47,7 @@ def test_other_words_than_the_stored_ones_are_named(products: Path, tmp_path: Pa
     refused = run("ingest", products, *WORDS)
     expected = (
         "the index was created with other settings: stop_words: only stored '可以'; user_words: only given "
-        "['大助手宝', None]. Leave them out, or make another index with `rag-bm25 reindex`."
+        "'大助手宝'. Leave them out, or make another index with `rag-bm25 reindex`."
     )
     assert_fails(refused, expected)
 

@@ -66,7 +66,7 @@ def test_a_group_of_two_engines_is_one_index(two: tuple[BM25Index, IndexGroup]) 
         assert {hit.part for hit in found} <= {0, 1}
     for hit in group.search(QUERY):
         assert group.explain(QUERY, hit.id).value == pytest.approx(hit.score, rel=1e-5)
-    hybrid, expected = (index.search_hybrid(QUERY, VECTOR, arm_scores=True) for index in (group, one))
+    hybrid, expected = (index.search_hybrid(QUERY, VECTOR) for index in (group, one))
     assert [hit.id for hit in hybrid] == [hit.id for hit in expected]
     assert [hit.score for hit in hybrid] == pytest.approx([hit.score for hit in expected], abs=1e-5)  # of cosines
 

@@ -365,6 +365,29 @@ def test_the_last_word_is_completed_by_keys(visit: Any) -> None:
     assert "hit" in page.evaluate("document.activeElement.className"), "below the list are the hits"
 
 
+def test_a_query_that_is_sent_is_not_completed(visit: Any) -> None:
+    page = visit().page
+    page.clock.install()
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(str(request.post_data)))
+    page.fill("#query", "months Noti")
+    page.keyboard.press("Enter")
+    page.clock.run_for(1000)
+    page.wait_for_function("() => document.querySelector('#results').dataset.query === 'months Noti'")
+    assert [body for body in asked if "Noti" in body]
+    assert not [body for body in asked if '"Noti*"' in body]
+
+
+@pytest.mark.parametrize(("locale", "first"), [("en-US", "/ to search, "), ("zh-CN", "/ 输入，")])
+def test_a_key_that_goes_to_the_field_is_named_outside_of_it(visit: Any, locale: str, first: str) -> None:
+    page = visit(locale=locale).page
+    page.wait_for_selector("#results .slash", state="attached")
+    assert not page.locator(".slash").is_visible()
+    page.evaluate("document.activeElement.blur()")
+    assert page.locator(".slash").is_visible()
+    assert page.locator(".slash").text_content() == first
+
+
 def test_a_word_that_is_whole_is_not_completed(visit: Any) -> None:
     one = visit()
     with one.page.expect_response(lambda answer: '"notice*"' in str(answer.request.post_data)):

@@ -34,7 +34,6 @@ from rag_bm25.hits.options import SearchOptions
 from rag_bm25.index.searching.hybrid import FusionOptions, HybridOptions
 from rag_bm25.langchain import MilvusBM25Retriever, MilvusBM25VectorStore, MilvusHybridRetriever
 
-EXCEPTIONS = {"arm_scores"}  # a document has no place for them; `sparse_score_key` and `dense_score_key` ask for them
 TEXTS = {"a": "fade bead", "b": "fade fade gag", "c": "gag bead", "d": "fade", "e": "fade fade gag gag hedge"}
 QUERY = "fade gag"
 
@@ -110,7 +109,7 @@ def accepted(ask: Any) -> set[str]:
 
 
 def test_every_class_takes_what_the_definitions_have(filled: BM25Index) -> None:
-    every, of_words = set(options_of(HybridOptions)) - EXCEPTIONS, set(options_of(SearchOptions))
+    every, of_words = set(options_of(HybridOptions)), set(options_of(SearchOptions))
     assert accepted(lambda **options: lexical(filled, **options)) == of_words
     assert accepted(lambda **options: lexical(filled).invoke(QUERY, **options)) == of_words
     assert accepted(lambda **options: lexical(filled, search_kwargs=options)) == of_words
@@ -175,7 +174,7 @@ def test_confidence_goes_into_the_metadata_under_a_key(filled: BM25Index) -> Non
         hybrid(filled).invoke(QUERY, min_confidence=0.5)
 
 
-OF_BOTH = [name for name in options_of(HybridOptions) if name not in {*EXCEPTIONS, "min_confidence"}]
+OF_BOTH = [name for name in options_of(HybridOptions) if name != "min_confidence"]
 
 
 @pytest.mark.parametrize("name", OF_BOTH)

@@ -161,7 +161,7 @@ def test_conditions_are_met(one: BM25Index, group: IndexGroup) -> None:
 
 
 def test_hybrid_searches_fuse_the_union_of_both_arms(one: BM25Index, group: IndexGroup) -> None:
-    for options in ({}, {"fusion": RRF()}, {"sparse_k": 4, "dense_k": 6}, {"k": 120}, {"arm_scores": True}):
+    for options in ({}, {"fusion": RRF()}, {"sparse_k": 4, "dense_k": 6}, {"k": 120}):
         for query in QUERIES:
             asked = {"namespace": None, **options}
             expected = one.search_hybrid(query, embedding(query), **asked)

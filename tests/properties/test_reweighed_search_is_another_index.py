@@ -229,9 +229,7 @@ SEARCHES: dict[str, Callable[..., Any]] = {
     "bounds": lambda index, **more: index.max_scores(QUERIES, **more),
     "hybrid": lambda index, **more: [
         (hit.id, hit.score, hit.sparse_score)
-        for hit in index.search_hybrid(
-            QUERIES[0], [1.0, 0, 0, 1.0], 150, arm_scores=True, sparse_filter={"part": 2}, **more
-        )
+        for hit in index.search_hybrid(QUERIES[0], [1.0, 0, 0, 1.0], 150, sparse_filter={"part": 2}, **more)
     ],
     "explanation": lambda index, **more: index.explain(QUERIES[0], "c006", **more).to_dict(),
     "diagnosis": lambda index, **more: index.diagnose(QUERIES[0], "c006", k=3, **more),

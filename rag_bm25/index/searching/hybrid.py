@@ -88,8 +88,6 @@ class FusionOptions(TypedDict, total=False):
         Further conditions on the candidates of the lexical search.
     dense_filter : mapping or str
         Further conditions on the candidates of the dense search.
-    arm_scores : bool
-        Whether hits have the scores of both searches; nothing else changes.
     dense_search_params : mapping of str to str, bool, int or float
         Parameters of Milvus for the dense search, such as ``{"ef": 200}``; the engine decides which exist.
     """
@@ -99,12 +97,7 @@ class FusionOptions(TypedDict, total=False):
     dense_k: Annotated[int, Between(1, MAX_K)] | None
     sparse_filter: Mapping[str, Any] | str | None
     dense_filter: Mapping[str, Any] | str | None
-    arm_scores: bool | None
     dense_search_params: Mapping[str, str | bool | int | float] | None
-
-
-FOR_HITS_ALONE = ("arm_scores",)
-"""Options for fields of a hit that the documents of other frameworks do not have."""
 
 
 class HybridOptions(SearchOptions, FusionOptions, total=False):
@@ -119,7 +112,6 @@ class HybridRequest:
     fusion: Fusion
     k: int
     heads: tuple[int, int]  # candidates of each arm that are fused first
-    arm_scores: bool  # whether hits have the scores of both arms
     options: SearchOptions
 
     @classmethod
@@ -134,8 +126,7 @@ class HybridRequest:
         sparse = SearchArm(own.get("sparse_k", depth), narrow(scope, own.get("sparse_filter")), engine_params(options))
         dense = SearchArm(own.get("dense_k", depth), narrow(scope, own.get("dense_filter")), params)
         heads = own.get("sparse_k", CANDIDATES), own.get("dense_k", CANDIDATES)
-        fusion, arm_scores = own.get("fusion", DEFAULT_FUSION), own.get("arm_scores", False)
-        return cls((sparse, dense), fusion, k, heads, arm_scores, options)
+        return cls((sparse, dense), own.get("fusion", DEFAULT_FUSION), k, heads, options)
 
 
 class HybridSearcher:
@@ -213,7 +204,7 @@ class HybridSearcher:
             missed = self._score_missed(wider, found, request, known)
             last = FusedCandidates.of(found, missed, request.heads, request.fusion, bound)
             is_all = all(len(rows) < query.arm.limit for rows, query in zip(found, wider, strict=True))
-            return last.hits(arm_scores=request.arm_scores), is_all
+            return last.hits(), is_all
 
         return weighted, self._select(find, str(Query.of(query)), request.k, options), last
 

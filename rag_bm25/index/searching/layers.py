@@ -65,10 +65,10 @@ class FusedCandidates:
             above |= layers[-1].fused
         return cls({match.row.pk: match.row for match in chain(*found)}, layers, bound)
 
-    def hits(self, *, arm_scores: bool) -> list[HybridHit]:
+    def hits(self) -> list[HybridHit]:
         """Return the candidates as hits, best first."""
         hits = [
-            _to_hit(self.rows[pk], score, [arm.get(pk) for arm in layer.arms] if arm_scores else [])
+            _to_hit(self.rows[pk], score, [arm.get(pk) for arm in layer.arms])
             for layer in self.layers
             for pk, score in layer.fused.items()
         ]

@@ -22,6 +22,7 @@ from rag_bm25.documents.reweighing import Reweigher
 from rag_bm25.errors import ChunkNotFoundError, InputError, ParameterError, short_repr
 from rag_bm25.hits.highlights import Highlighting
 from rag_bm25.hits.options import Effect, options_that, refuse
+from rag_bm25.index.searching.group_store import GroupStore
 from rag_bm25.index.searching.highlighting import highlight_hits, make_highlighter
 from rag_bm25.index.searching.judging import Judges
 from rag_bm25.index.searching.ranking import OVERFETCH, Candidates, find_candidates
@@ -155,7 +156,7 @@ class Searcher:
         model, weighting = self._live.view.answers, prepared.weighting
         is_fit = model is not None and model.weighting == weighting
         if options.get("min_confidence") is not None and not is_fit:
-            raise ParameterError(_no_model(self._store.name, model, weighting))
+            raise ParameterError(_no_model(self._store, model, weighting))
         return Judges(self.max_score, prepared.idf_inputs.num_chunks, model if is_fit else None)
 
     # Search
@@ -436,12 +437,15 @@ class Searcher:
         return [FeedbackChunk(row.id, vector) for row, vector in zip(rows, vectors, strict=True)]
 
 
-def _no_model(name: str, model: AnswerModel | None, weighting: QueryWeighting) -> str:
+def _no_model(store: Store, model: AnswerModel | None, weighting: QueryWeighting) -> str:
     """Say why a search has no confidence, and how to get one."""
+    if isinstance(store, GroupStore):
+        return "min_confidence is for one index: of hits of a group of indexes, compare the score_share"
+    name = store.name
     if model is None:
         return (
-            f"min_confidence needs a confidence model, and {name} has none: fit one with `rag-bm25 calibrate-answers` "
-            "(a group of indexes cannot have one), or compare the score_share of hits"
+            f"min_confidence needs a confidence model, and {name} has none: fit one with `rag-bm25 calibrate-answers`, "
+            "or compare the score_share of hits"
         )
     fitted, used = given_fields(model.weighting), given_fields(weighting)
     return (

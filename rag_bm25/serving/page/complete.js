@@ -18,6 +18,7 @@ export function completing(box, where) {
   const list = h("ul", { id: "completions", role: "listbox", "aria-label": t("completions"), hidden: true });
   let running = new AbortController();
   let chosen = -1;
+  let wanted = false; // until the query is sent or changed
   const attributes = { role: "combobox", "aria-autocomplete": "list", "aria-controls": list.id, "aria-expanded": "false" };
   for (const [name, value] of Object.entries(attributes)) box.setAttribute(name, value);
 
@@ -43,6 +44,7 @@ export function completing(box, where) {
   }
 
   function close() {
+    wanted = false;
     running.abort();
     show([]);
   }
@@ -50,33 +52,33 @@ export function completing(box, where) {
   const look = debounced(WAIT, async () => {
     const typed = box.value;
     const word = typed.match(LAST_WORD)?.[0].slice(-LONGEST);
-    if (!word || document.activeElement !== box) return;
+    if (!word || !wanted) return;
     running = new AbortController();
     try {
       const asked = { query: `${word}*`, syntax: true, k: HITS, highlight: true, max_text: 1, ...where() };
       const { hits } = await ask("search", asked, running.signal);
       show(completions(typed, word, hits));
     } catch {
-      close(); // the search itself says what is wrong
+      show([]); // the search itself says what is wrong
     }
   });
 
   box.addEventListener("input", (event) => {
     if (event.isComposing) return;
     close();
-    if (event.detail !== COMPLETED) look(); // a second Tab leaves the field
+    wanted = event.detail !== COMPLETED; // a second Tab leaves the field
+    look();
   });
   box.addEventListener("blur", close);
   box.addEventListener("keydown", (event) => {
-    if (list.hidden || event.isComposing || event.shiftKey) return;
+    if (event.isComposing || event.shiftKey) return;
+    if (event.key === "Enter" && chosen < 0) close(); // also one that is still to come
+    if (list.hidden) return;
     if (event.key === "ArrowDown" && chosen < list.children.length - 1) choose(chosen + 1);
     else if (event.key === "ArrowUp" && chosen >= 0) choose(chosen - 1);
     else if (event.key === "Tab" || (event.key === "Enter" && chosen >= 0)) take(Math.max(chosen, 0));
     else if (event.key === "Escape") close();
-    else {
-      if (event.key === "Enter") close();
-      return;
-    }
+    else return;
     event.preventDefault();
     event.stopPropagation();
   });

@@ -51,7 +51,7 @@ STAND_IN = SparseVector.from_dict({0: 1.0})  # engines refuse empty vectors; no 
 def check_name(name: str) -> None:
     """Refuse a collection name that some engine cannot hold."""
     if not isinstance(name, str) or not NAME.fullmatch(name) or len(name) > MAX_NAME:
-        rule = f"letters, digits and underscores, not start with a digit and have at most {MAX_NAME} characters"
+        rule = f"ASCII letters, digits and underscores, not start with a digit and have at most {MAX_NAME} characters"
         raise parameter_error("collection", rule, name)
     if name.lower() in RESERVED or name.lower().startswith("sqlite_"):
         msg = f"collection must not be one of {', '.join(sorted(RESERVED))} or start with sqlite_, got {name!r}"

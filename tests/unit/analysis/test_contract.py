@@ -98,7 +98,7 @@ def test_of_long_lists_a_few_members_are_shown() -> None:
 
 def test_user_words_are_compared_with_their_frequencies() -> None:
     stored, given = contract(user_words=[("数据湖", 7)]), contract(user_words=[("数据湖", 8)])
-    assert differences(stored, given) == ["user_words: only stored ['数据湖', 7], only given ['数据湖', 8]"]
+    assert differences(stored, given) == ["user_words: only stored '数据湖' 7, only given '数据湖' 8"]
 
 
 def test_a_name_alone_is_no_difference() -> None:

@@ -94,7 +94,7 @@ def test_a_callable_has_no_settings() -> None:
         ({"delta": None, "weighting": "bm25"}, []),
         ({"k1": 0.9, "idf": "plus"}, ["k1: stored 1.5, given 0.9", "idf: stored 'epsilon', given 'plus'"]),
         ({"stem": False}, ["stem: stored True, given False"]),
-        ({"user_words": ["云计算"]}, ["user_words: only given ['云计算', None]"]),
+        ({"user_words": ["云计算"]}, ["user_words: only given '云计算'"]),
         ({"fields": TITLE}, ["fields: stored {}, given {'标题': {'chunk_size': 30, 'weight': 1.0, 'b': 0.75}}"]),
     ],
 )

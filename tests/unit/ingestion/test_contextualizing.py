@@ -127,7 +127,7 @@ def test_another_version_is_asked_again(index: BM25Index, docs: Path) -> None:
     newer.version = "2"  # type: ignore[attr-defined]
     report = run(index, docs, newer)
     assert (report.updated, len(index.search("yak")), index.search("zebra")) == (report.chunks, report.chunks, [])
-    change = "--contextualize 'Situate(2)' from now on, not --contextualize 'Situate()'; the files are cut anew"
+    change = "--contextualize 'Situate(2)', no longer --contextualize 'Situate()'; the files are cut anew"
     assert report.notes == [f"options of docs: {change}"]
     assert run(index, docs, newer).unchanged == report.chunks
     assert len(newer.asked) == 2

@@ -101,9 +101,9 @@ def test_each_folder_has_its_own_and_later_runs_need_none(docs: Path, index: BM2
 
 def test_another_value_is_noted_and_one_that_shapes_chunks_cuts_them_anew(docs: Path, index: BM25Index) -> None:
     assert ingest_with(index, docs, split_size=30).notes == []
-    assert ingest_with(index, docs, exclude=["a/"]).notes == ["options of docs: --exclude a/ from now on, not default"]
+    assert ingest_with(index, docs, exclude=["a/"]).notes == ["options of docs: --exclude a/, no longer the default"]
     report = ingest_with(index, docs, exclude=[], split_size=20, options=ReadOptions(hidden=True))
-    change = "--split-size 20 --hidden from now on, not --split-size 30 --exclude a/"
+    change = "--split-size 20 --hidden, no longer --split-size 30 --exclude a/"
     assert report.notes == [f"options of docs: {change}; the files are cut anew"]
     assert report.updated > 0
     assert ingest_with(index, docs, split_size=20).notes == []
@@ -111,7 +111,7 @@ def test_another_value_is_noted_and_one_that_shapes_chunks_cuts_them_anew(docs: 
 
 def test_a_search_without_the_roots_is_one_without_patterns(docs: Path, index: BM25Index) -> None:
     ingest_with(index, docs, include=["*.txt"], split_size=20)
-    assert run(index, docs).notes == ["options of docs: default from now on, not --include '*.txt'"]
+    assert run(index, docs).notes == ["options of docs: the default, no longer --include '*.txt'"]
     assert options(index) == {"docs": {"split_size": 20}}
 
 

@@ -502,7 +502,7 @@ def test_explanation_needs_the_filter_of_the_first_search(filled: BM25Index) -> 
 def test_hybrid_search_learns_within_the_filter_of_its_lexical_side(store: MemoryStore) -> None:
     index = BM25Index.from_store(store, config=IndexConfig(4, analyzer=reference.split, dense_dim=2))
     index.add(["apple banana", "banana", "fig"], ids=["1", "2", "3"], embeddings=[[1, 0], [0, 1], [1, 1]])
-    options: dict[str, Any] = {"dense_k": 1, "arm_scores": True}
+    options: dict[str, Any] = {"dense_k": 1}
     lexical = {hit.id for hit in index.search_hybrid("apple", [1, 1], **options) if hit.sparse_score}
     assert lexical == {"1"}
     learnt = index.search_hybrid("apple", [1, 1], feedback=Rocchio(**EVERY_TERM), **options)

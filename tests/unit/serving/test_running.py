@@ -51,6 +51,16 @@ def test_a_request_whose_headers_do_not_come_is_not_waited_for(monkeypatch: pyte
     connect(monkeypatch, script)
 
 
+def test_a_query_that_is_not_percent_encoded_is_answered_with_the_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(REQUEST.replace(b"/", "/?query=年假".encode(), 1))
+        answer = await reader.read()
+        assert answer.startswith(b"HTTP/1.1 400 ")
+        assert b"must be percent-encoded: curl -G URL --data-urlencode" in answer
+
+    connect(monkeypatch, script)
+
+
 def test_an_answer_is_waited_for_and_the_next_request_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
     async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(REQUEST)

@@ -48,7 +48,7 @@ class TestOpening:
             BM25Index.open(":memory:", "docs", **options)
 
     def test_names_are_those_that_engines_take(self) -> None:
-        with pytest.raises(ParameterError, match="collection must be letters, digits and underscores"):
+        with pytest.raises(ParameterError, match="collection must be ASCII letters, digits and underscores"):
             BM25Index.open(":memory:", "my docs", config=CONFIG)
 
     @pytest.mark.parametrize(

@@ -62,9 +62,7 @@ def test_every_search_hands_them_on(index: BM25Index, store: MemoryStore) -> Non
 
 
 def test_each_arm_of_a_hybrid_search_has_its_own(index: BM25Index, store: MemoryStore) -> None:
-    index.search_hybrid(
-        "apple", [1.0, 0.0], arm_scores=True, search_params={"drop_ratio_search": 0.1}, dense_search_params={"ef": 9}
-    )
+    index.search_hybrid("apple", [1.0, 0.0], search_params={"drop_ratio_search": 0.1}, dense_search_params={"ef": 9})
     assert store.params == [{"drop_ratio_search": 0.1}, {"ef": 9}]
 
 

@@ -104,7 +104,6 @@ def test_the_lexical_arm_of_a_hybrid_search_is_exact(expected: list[tuple[str, f
             fusion=RRF(),
             sparse_k=20,
             dense_k=1,
-            arm_scores=True,
             search_params={"rescore": rescore},
         )
         lexical = sorted(

@@ -136,7 +136,7 @@ class TestAddress:
 class TestNames:
     @pytest.mark.parametrize("name", ["", "1a", "a b", "a-b", "é", "a" * 241, "a;drop", 'a"', None])
     def test_letters_digits_and_underscores_only(self, tmp_path: Path, name: Any) -> None:
-        with pytest.raises(ParameterError, match="collection must be letters, digits and underscores"):
+        with pytest.raises(ParameterError, match="collection must be ASCII letters, digits and underscores"):
             MilvusStore(tmp_path / "rag.db", name)
 
     @pytest.mark.parametrize("name", ["collection_meta", "BM25_stats", "token_doc_count", "sqlite_x"])
