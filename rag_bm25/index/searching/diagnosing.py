@@ -157,9 +157,8 @@ class Diagnoser:
         with suppress(MissingExtraError):
             suggestion = self.searcher.correct(text, None, scope, {})
         hint = f"; did you mean {suggestion!r}?" if suggestion else ""
-        named = (
-            f"the word{'s' * (len(words) > 1)} {list_first(map(short_repr, words))}" if words else "a word of the query"
-        )
+        plural = "s" if len(words) > 1 else ""
+        named = f"the word{plural} {list_first(map(short_repr, words))}" if words else "a word of the query"
         message = f"no chunk{self._of_places} has {named}{hint}"
         details = {"words": list(words)} if words else {}
         return Reason("unknown_words", message, {**details, "suggestion": suggestion})
