@@ -199,7 +199,7 @@ class Choice(Kind):
         return {"type": "null"} if self.values == (None,) else {"enum": list(self.values)}
 
 
-_PAIR = re.compile(r"([^=]*[^=<>!])=(?!=)(.*)", re.DOTALL)  # NAME=VALUE, and no comparison
+_PAIR = re.compile(r"""([^=<>!"'()[\]]*[^=<>!"'()[\]\s])=(?!=)(.*)""", re.DOTALL)  # NAME=VALUE, and no expression
 
 
 @dataclass(frozen=True)
@@ -216,7 +216,7 @@ class Object(Kind):
         if text.startswith("{"):
             return parse_object(text)
         pairs = [_PAIR.fullmatch(word) for word in text.split(",")]
-        return {pair[1]: parse_plain(pair[2]) for pair in pairs if pair} if all(pairs) else text
+        return {pair[1]: _parse_member(pair[2]) for pair in pairs if pair} if all(pairs) else text
 
     def read(self, name: str, plain: Any) -> Any:
         if isinstance(plain, str):
@@ -526,6 +526,11 @@ def parse_plain(text: str) -> Any:
     """Read a number, true, false or null as JSON has them; anything else is a text."""
     value = parse_object(text)
     return value if value is None or isinstance(value, int | float) else text
+
+
+def _parse_member(text: str) -> Any:
+    """Read a value of a mapping: as plain JSON, where quotes make a text of what would be a number."""
+    return parse_object(text) if text.startswith('"') else parse_plain(text)
 
 
 def parse_words(kind: Kind, words: Sequence[str]) -> Any:

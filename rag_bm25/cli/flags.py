@@ -40,7 +40,7 @@ class Spelling(NamedTuple):
     note: str = ""
 
 
-_CONDITIONS = Spelling("JSON|EXPRESSION", parse_filter_option)
+_CONDITIONS = Spelling("KEY=VALUE,...|JSON|EXPRESSION", parse_filter_option)
 SPELLINGS = {
     "expansion": Spelling(
         "NAME=VALUE,...",

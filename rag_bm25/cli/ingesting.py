@@ -16,7 +16,6 @@ import typer
 from rag_bm25 import ingestion
 from rag_bm25.analysis.contract import require_analyzer
 from rag_bm25.cli import options as opt
-from rag_bm25.cli import watching
 from rag_bm25.cli.console import ingest_bar, print_error, print_note, print_result, progress_bars
 from rag_bm25.cli.embedding import DenseSearch, Embedding, Model, load_model, require_model, search_judged
 from rag_bm25.cli.gating import Outcome, RehearsalOptions
@@ -32,7 +31,7 @@ from rag_bm25.cli.settings import (
     parse_storage,
 )
 from rag_bm25.cli.sources import STDIN, STDIN_NAME, OriginOptions, SourceOptions, find_with_stdin, note_left_out
-from rag_bm25.cli.watching import stop_by_signals, take_snapshot
+from rag_bm25.cli.watching import stop_by_signals
 from rag_bm25.documents.contexts import HEADINGS
 from rag_bm25.errors import ConfigMismatchError, IndexNotFoundError, InputError
 from rag_bm25.index.config import IndexConfig
@@ -40,6 +39,7 @@ from rag_bm25.index.index import BM25Index
 from rag_bm25.index.settings import with_settings
 from rag_bm25.index.stored_config import differing
 from rag_bm25.index.writing.workers import MAX_WORKERS
+from rag_bm25.ingestion import watching
 from rag_bm25.ingestion.checking import MAX_REASONS_OF_SOURCE
 from rag_bm25.ingestion.files import SUFFIXES, Found
 from rag_bm25.ingestion.ingesting import IngestReport, require_valid_files
@@ -48,6 +48,18 @@ from rag_bm25.store.storage import StorageOptions
 
 Check: TypeAlias = Callable[[IndexConfig], object]
 """Refuse the config of a new index."""
+
+Prune: TypeAlias = Annotated[
+    bool, opt.option("Delete the chunks of files or rows that are gone from what is given.", "--prune")
+]
+MaxDelete: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        metavar="PERCENT",
+        help="Prune nothing of a folder or collection that has lost a larger share; five may always be pruned.",
+    ),
+]
+DEFAULT_MAX_DELETE = f"{MAX_DELETE:.0%}"
 
 MAX_REASONS = 3  # of a source
 MAX_SOURCES = 20
@@ -71,16 +83,8 @@ def ingest(
             "Embed the title and the headings before the text of each chunk; they count as words anyway. '' for none."
         ),
     ] = None,
-    prune: Annotated[
-        bool, opt.option("Delete the chunks of files or rows that are gone from what is given.", "--prune")
-    ] = False,
-    max_delete: Annotated[
-        str,
-        typer.Option(
-            metavar="PERCENT",
-            help="Prune nothing of a folder or collection that has lost a larger share; five may always be pruned.",
-        ),
-    ] = f"{MAX_DELETE:.0%}",
+    prune: Prune = False,
+    max_delete: MaxDelete = DEFAULT_MAX_DELETE,
     watch: Annotated[
         bool,
         opt.option("Keep the index in step: go on until Ctrl-C, and ingest files that change.", "--watch"),
@@ -160,7 +164,7 @@ def ingest(
     shaping = {**lengths, "contextualize": contextualize}
     given_shape = {f"--{name.replace('_', '-')}": value is not None for name, value in shaping.items()}
     origin.check(paths, sources, {**of_files, **given_shape})
-    share = _parse_percent(max_delete)
+    share = parse_percent(max_delete)
     _note_unused_context(contextualize, embedding)
     given, own_namespace = {**settings.given(), **words.given()}, namespace or ""
     sources.reading()  # refuses wrong options
@@ -216,13 +220,13 @@ def ingest(
     roots = place.read_roots(own_namespace) if {*paths} - {STDIN} else []  # what writes to stdin may have the file open
     find = partial(sources.find, root=root, name=name, roots=roots)
     with find_with_stdin(paths, find, stdin_name) as found:
-        known = take_snapshot(found)
+        known = watching.take_snapshot(found)
         is_readable = _note_skipped(found)
         is_valid = is_readable and ((watch and not found.files) or ingest_found(found))
     if watch:
         print_note(f"watching {join_first(paths)}: Ctrl-C ends it")
         with stop_by_signals() as pause:
-            watching.watch(partial(find, paths), known, ingest_found, pause)
+            watching.watch(partial(find, paths), known, ingest_found, pause, print_error)
     elif not is_valid:
         raise typer.Exit(1)
 
@@ -251,7 +255,7 @@ def _with_place(report: IngestReport, place: opt.IndexAddress) -> IngestReport:
     )
 
 
-def _parse_percent(text: str) -> float:
+def parse_percent(text: str) -> float:
     """Read a percentage as a share."""
     try:
         share = float(text.removesuffix("%")) / 100

@@ -16,6 +16,7 @@ from rag_bm25.analysis import Analyzer
 from rag_bm25.analysis.contract import contract_of
 from rag_bm25.cli.console import print_note
 from rag_bm25.cli.importing import ModelOption, as_function, one_line_errors
+from rag_bm25.definitions import Object
 from rag_bm25.errors import IndexNotFoundError
 from rag_bm25.index.group import IndexGroup
 from rag_bm25.index.index import BM25Index
@@ -129,7 +130,8 @@ ShowProgress: TypeAlias = Annotated[
 Filter: TypeAlias = Annotated[
     str | None,
     typer.Option(
-        help="""Conditions on the metadata: a JSON object such as '{"page": {"$gte": 3}}', or a Milvus expression."""
+        help='Conditions on the metadata: KEY=VALUE,..., a JSON object such as \'{"page": {"$gte": 3}}\', or a Milvus '
+        "expression."
     ),
 ]
 JudgedSet: TypeAlias = Annotated[Path, argument("DIR", "A set in BEIR form: corpus, queries, qrels.")]
@@ -256,9 +258,9 @@ def get_tls(uri: str | Path) -> TLS | None:
 
 
 def parse_filter_option(text: str | None) -> dict[str, Any] | str | None:
-    """Read a filter: a JSON object if it begins like one, else a Milvus expression."""
+    """Read a filter: a JSON object if it begins like one, else KEY=VALUE,... or a Milvus expression."""
     if text is None or not text.lstrip().startswith("{"):
-        return text
+        return None if text is None else Object().parse(text)
     try:
         conditions: dict[str, Any] = json.loads(text)
     except (RecursionError, ValueError) as error:

@@ -1,7 +1,9 @@
 """``rag-bm25 serve``, and the tokens of those who ask."""
 
 import sys
+from collections.abc import Callable
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -11,7 +13,11 @@ from rag_bm25.analysis.contract import require_analyzer
 from rag_bm25.checks import require_extra
 from rag_bm25.cli import options as opt
 from rag_bm25.cli.console import print_note
-from rag_bm25.ingestion.files import find_files
+from rag_bm25.cli.ingesting import DEFAULT_MAX_DELETE, MaxDelete, Prune, parse_percent
+from rag_bm25.cli.settings import DEFAULT_CHUNK_SIZE, new_config
+from rag_bm25.errors import IndexNotFoundError
+from rag_bm25.index.index import BM25Index
+from rag_bm25.ingestion.files import Found, find_files
 from rag_bm25.serving.settings import Limits, Settings, parse_address
 from rag_bm25.serving.tokens import TokenFile, make_token
 
@@ -26,6 +32,11 @@ def serve(
         list[Path] | None,
         opt.option("Ingest files or a folder at the start, while serving; may be repeated.", metavar="PATH"),
     ] = None,
+    watch: Annotated[
+        bool, opt.option("Keep the index in step: ingest files of --ingest that change later, too.", "--watch")
+    ] = False,
+    prune: Prune = False,
+    max_delete: MaxDelete = DEFAULT_MAX_DELETE,
     allow_writes: Annotated[bool, opt.option("Let clients add and delete chunks.", "--allow-writes")] = False,
     access_token: Annotated[
         str | None,
@@ -64,6 +75,8 @@ def serve(
         raise typer.BadParameter("is for --http: who starts --mcp has all rights", param_hint="--tokens")
     if len(place.collection) > 1 and (allow_writes or ingest):
         raise typer.BadParameter("must be given once: several indexes are only read", param_hint="--collection")
+    share = parse_percent(max_delete)
+    _check_ingestion(ingest, {"--watch": watch, "--prune": prune})
     limits = Limits(seconds=timeout, work=budget, running=concurrency)
     host, port = ("127.0.0.1", 0) if http is None else parse_address(http)
     settings = Settings(
@@ -80,15 +93,18 @@ def serve(
         None if tokens is None else TokenFile(tokens),
     )
     with require_extra('serving needs starlette, uvicorn and mcp: pip install "rag-bm25[serve]"'):
+        from rag_bm25.serving.ingesting import Ingestion
         from rag_bm25.serving.observing import Observer
         from rag_bm25.serving.running import listen, serve_http, serve_stdio
         from rag_bm25.serving.served import Served
     observer = Observer()
     with nullcontext() if mcp else listen(settings) as listener:
-        found = find_files(ingest, roots=place.places[0].read_roots("")) if ingest else None
-        index = place.open_existing(read_only=not (allow_writes or ingest), on_event=observer)
+        find = _finder(place.places[0], ingest) if ingest else None
+        plan = Ingestion(find, watch, {"prune": prune, "max_delete": share}) if find else None
+        make = partial(_create, place.places[0]) if ingest else None
+        index = _open(partial(place.open_existing, read_only=not (allow_writes or ingest), on_event=observer), make)
         require_analyzer(index.config.analyzer)
-        served = Served(index, observer, limits, ", ".join(place.collection), found)
+        served = Served(index, observer, limits, ", ".join(place.collection), plan)
         served.operations.warm_up()
         if listener is None:
             serve_stdio(served, allow_writes=allow_writes)
@@ -96,6 +112,36 @@ def serve(
         shown = f"[{host}]" if ":" in host else host
         address = f"{settings.scheme}://{shown}:{listener.getsockname()[1]}"
         serve_http(served, settings, listener, lambda: print_note(f"serving {address}"))
+
+
+def _check_ingestion(ingest: list[Path] | None, options: dict[str, bool]) -> None:
+    """Refuse options of --ingest without it."""
+    for name, is_given in options.items():
+        if is_given and not ingest:
+            raise typer.BadParameter("needs --ingest PATH", param_hint=name)
+
+
+def _finder(place: opt.IndexAddress, paths: list[Path]) -> Callable[[], Found]:
+    """Return what finds the files as the index remembers them; paths that do not exist are refused at once."""
+    find = partial(find_files, paths, roots=place.read_roots(""))
+    find()
+    return find
+
+
+def _open(open_index: Callable[[], BM25Index], make: Callable[[], None] | None) -> BM25Index:
+    """Open an index; one that does not exist is made first, if it can be."""
+    try:
+        return open_index()
+    except IndexNotFoundError:
+        if make is None:
+            raise
+    make()
+    return open_index()
+
+
+def _create(place: opt.IndexAddress) -> None:
+    """Create an index as `ingest` does."""
+    place.open(config=new_config(DEFAULT_CHUNK_SIZE, place.text_analyzer, {})).close()
 
 
 def token(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 
@@ -51,6 +51,8 @@ class Diagnosis:
         Score of the chunk, None if it does not match; of the best hit, if no chunk was asked about.
     last_score : float or None
         Score of the last of the hits; None without hits.
+    notes : tuple of Reason
+        What a search with hits has not found: ``unknown_words`` for words that no chunk has.
 
     Examples
     --------
@@ -69,14 +71,16 @@ class Diagnosis:
     rank: int | None = None
     score: float | None = None
     last_score: float | None = None
+    notes: tuple[Reason, ...] = ()
 
     @property
     def suggestion(self) -> str | None:
         """The query with corrected spelling; None if there is nothing to correct."""
-        return next((one.details["suggestion"] for one in self.reasons if one.code == "unknown_words"), None)
+        told = (*self.reasons, *self.notes)
+        return next((one.details["suggestion"] for one in told if one.code == "unknown_words"), None)
 
     def __str__(self) -> str:
-        first, *others = map(str, self.reasons or (self._found(),))
+        first, *others = map(str, self.reasons or [self._found(), *self.notes])
         lead = "" if not self.reasons else "nothing found: " if self.id is None else f"{self.id!r} is not found: "
         return "\n".join([lead + first, *(f"  also: {other}" for other in others)])
 
@@ -92,7 +96,7 @@ class Diagnosis:
         Returns
         -------
         dict
-            ``reasons`` is a list of objects with ``code``, ``message`` and ``details``.
+            ``reasons`` and ``notes`` are lists of objects with ``code``, ``message`` and ``details``.
         """
-        reasons = [{"code": one.code, "message": one.message, "details": one.details} for one in self.reasons]
-        return {**vars(self), "reasons": reasons, "suggestion": self.suggestion}
+        told = {"reasons": list(map(asdict, self.reasons)), "notes": list(map(asdict, self.notes))}
+        return {**vars(self), **told, "suggestion": self.suggestion}

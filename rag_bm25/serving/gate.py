@@ -52,6 +52,15 @@ class Gate:
             self._writes, call, "the write goes on; see later whether it is stored, or send it again"
         )
 
+    def write_in_turn(self, call: Callable[[], R]) -> R:
+        """Run a call that writes, however long it takes, and wait for it: for the server's own threads."""
+        try:
+            return self._writes.submit(call).result()
+        except Exception:
+            if self._closing:  # it was cancelled, or came too late
+                raise _stopping() from None
+            raise
+
     def _read(self, call: Callable[[], R]) -> R:
         end = self._clock() + self._work
 

@@ -72,8 +72,8 @@ class Jobs:
         self._hide: Callable[[str], str] = hide if of_all is None else of_all._hide  # noqa: SLF001
 
     @contextmanager
-    def run(self, kind: str) -> Iterator[Job]:
-        """Note a job for the body of a ``with`` statement."""
+    def run(self, kind: str, *, repeats: bool = False) -> Iterator[Job]:
+        """Note a job for the body of a ``with`` statement; one that `repeats` hides the same failure before it."""
         job = Job(kind, self.stopped)
         self.keep(job)
         try:
@@ -82,6 +82,8 @@ class Jobs:
             told = isinstance(error, RagBM25Error | RefusedError)
             job.reason = self._hide(str(error)) if told else type(error).__name__
             job.state = "failed"
+            if repeats:
+                self._forget_same(job)
             raise
         else:
             job.state = "done"
@@ -94,6 +96,16 @@ class Jobs:
             self._jobs.append(job)
         if self._of_all is not None:
             self._of_all.keep(job)
+
+    def _forget_same(self, job: Job) -> None:
+        """Leave out earlier failures for the same reason, which would push out other jobs."""
+
+        def is_same(other: Job) -> bool:
+            return (other.kind, other.state, other.reason) == (job.kind, job.state, job.reason)
+
+        with self._lock:
+            kept = [other for other in self._jobs if other is job or not is_same(other)]
+            self._jobs = deque(kept, maxlen=MAX_KEPT)
 
     def stop(self) -> None:
         """End long calls after the batch that they write."""

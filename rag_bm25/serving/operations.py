@@ -17,6 +17,7 @@ from rag_bm25.index.arguments import list_first, name_namespace, narrow, parse_s
 from rag_bm25.index.searching.finding import Pattern, find
 from rag_bm25.ingestion.ingesting import ingest
 from rag_bm25.serving import requests
+from rag_bm25.serving.answers import LOGGER
 from rag_bm25.serving.jobs import Jobs
 
 if TYPE_CHECKING:
@@ -251,13 +252,17 @@ class Operations:
             job.note(Progress("chunks", len(given), len(given)))
         return {"ids": ids, "count": len(ids)}
 
-    def ingest(self, found: Found) -> None:
+    def ingest(self, found: Found, **options: Any) -> None:
         """Bring the index up to date with files."""
-        with self.jobs.run("ingest") as job:
-            report = ingest(self._index, found, progress=job.report)
+        with self.jobs.run("ingest", repeats=True) as job:
+            report = ingest(self._index, found, progress=job.report, **options)
             counts = {name: value for name, value in asdict(report).items() if isinstance(value, int)}
             rejected = sum(report.rejected.values())
             job.result = {**counts, "failed": len(report.failed), "rejected": rejected}
+            reasons = [*report.failed.values(), *report.reasons]
+            job.reason = list_first(reasons)
+            for reason in reasons:
+                LOGGER.warning("not ingested: %s", reason)
 
     def delete(self, asked: requests.Delete) -> dict[str, Any]:
         """Delete chunks, and return how many there were."""

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import re
-from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from rag_bm25.errors import RagBM25Error, StoreError
 from rag_bm25.events import Events
 from rag_bm25.index.scoped import narrow
 from rag_bm25.index.searching.memo import QueryMemo
+from rag_bm25.ingestion.watching import message_of, take_snapshot, watch
 from rag_bm25.serving.access import ACCESS
-from rag_bm25.serving.answers import RefusedError, to_refusal
+from rag_bm25.serving.answers import LOGGER, RefusedError, to_refusal
 from rag_bm25.serving.gate import Gate
 from rag_bm25.serving.jobs import Jobs
 from rag_bm25.serving.operations import Operations
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from rag_bm25.ingestion.files import Found
     from rag_bm25.serving.access import Access
     from rag_bm25.serving.fields import Request
+    from rag_bm25.serving.ingesting import Ingestion
     from rag_bm25.serving.observing import Observer
     from rag_bm25.serving.operations import Call
     from rag_bm25.serving.settings import Limits
@@ -43,7 +45,7 @@ class Served:
     """
 
     def __init__(
-        self, index: BM25Index, observer: Observer, limits: Limits, title: str, found: Found | None = None
+        self, index: BM25Index, observer: Observer, limits: Limits, title: str, plan: Ingestion | None = None
     ) -> None:
         self._hide = partial(_names_of(getattr(index, "parts", (index,))).sub, "the index")
         self.operations = Operations(index, title, limits.work / 2, Jobs(hide=self._hide))
@@ -52,7 +54,7 @@ class Served:
         self.gate = Gate(limits)
         self.events = Events("server", observer)
         self._index = index
-        self._found = found
+        self._plan = plan
         self._ingestion: asyncio.Task[None] | None = None
 
     async def ask(self, call: Call, read: Callable[[], Request], finish: Callable[[Any, dict[str, Any]], R]) -> R:
@@ -94,12 +96,42 @@ class Served:
 
     def start(self) -> None:
         """Begin to ingest, if there is something; nobody waits for it."""
-        if self._found is not None:
-            self._ingestion = asyncio.create_task(self._ingest(self._found))
+        if self._plan is not None:
+            self._ingestion = asyncio.create_task(asyncio.to_thread(self._keep_up, self._plan))
 
-    async def _ingest(self, found: Found) -> None:
-        with suppress(Exception):  # its job has the reason, and it goes on after its time
-            await self.gate.write(partial(self.operations.ingest, found))
+    def _keep_up(self, plan: Ingestion) -> None:
+        """Ingest, and go on with the files that change if they are watched, until the server stops."""
+        stopped, find, step = self.operations.jobs.stopped, partial(self._find, plan), partial(self._ingest, plan)
+        try:
+            found = find()
+            known = take_snapshot(found)
+            step(found)
+        except (RagBM25Error, OSError) as error:
+            self._tell(message_of(error))
+            known = {}  # all of them again
+        if plan.watched:
+            watch(find, known, step, lambda seconds: not stopped.wait(seconds), self._tell)
+
+    def _find(self, plan: Ingestion) -> Found:
+        """Find the files; that it fails is shown as a job, too."""
+        try:
+            return plan.find()
+        except (RagBM25Error, OSError):
+            with self.operations.jobs.run("ingest", repeats=True):
+                raise
+
+    def _ingest(self, plan: Ingestion, found: Found) -> None:
+        """Ingest after the writes that wait; an error that is not foreseen must not end the watch."""
+        try:
+            self.gate.write_in_turn(partial(self.operations.ingest, found, **plan.options))
+        except (RagBM25Error, OSError):
+            raise
+        except Exception as error:  # noqa: BLE001 - of any kind
+            raise StoreError(self.to_refusal(error).message) from None
+
+    def _tell(self, reason: str) -> None:
+        if not self.operations.jobs.stopped.is_set():
+            LOGGER.error("an ingestion failed: %s", reason)
 
     def stop(self) -> None:
         """Refuse what comes and what waits; reads end with their step, an ingestion with its batch."""

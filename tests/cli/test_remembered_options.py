@@ -196,7 +196,7 @@ def test_a_server_goes_by_them(folder: Path, monkeypatch: pytest.MonkeyPatch) ->
     ingest(folder, "--include", "a.txt")
 
     def served(*arguments: Any) -> None:
-        raise InputError(f"found {[file.path.name for file in arguments[-1].files]}")
+        raise InputError(f"found {[file.path.name for file in arguments[-1].find().files]}")
 
     monkeypatch.setattr("rag_bm25.serving.served.Served", served)
     assert "found ['a.txt']" in run("serve", "--mcp", "--ingest", folder).stderr

@@ -9,6 +9,7 @@ import pytest
 from support.command_line import Databases, assert_fails, run, run_json
 
 from rag_bm25 import BM25Index
+from rag_bm25.cli.options import parse_filter_option
 
 pytestmark = pytest.mark.usefixtures("databases")
 
@@ -63,6 +64,24 @@ def test_nothing_found_is_no_error_and_has_a_reason(
     result = run("search", query, *options)
     assert (result.exit_code, result.stdout, result.stderr) == (0, "", f"nothing found: {reason}\n")
     assert run("search", query, *options, "--json").stdout == "[]\n"
+
+
+@pytest.mark.parametrize("filter", ["page=3", "page=3,source=docs/rows.jsonl", 'source="docs/rows.jsonl"'])
+def test_a_filter_is_written_as_over_http(docs: Path, filter: str) -> None:
+    assert [hit["id"] for hit in run_json("search", "sparse", "--filter", filter)] == ["r1"]
+
+
+@pytest.mark.parametrize("filter", ['metadata["page"] == 3', 'metadata["of"] like "a=b%"', 'json_contains(a, "b=c")'])
+def test_an_expression_stays_one(filter: str) -> None:
+    assert parse_filter_option(filter) == filter
+
+
+def test_why_names_the_words_that_no_chunk_has(docs: Path) -> None:
+    found = "the search has 2 hits\n  also: no chunk has the word"
+    assert run("why", "Unheard sparse").stdout == f"{found} 'Unheard'\n"
+    assert run("why", "spaarse unheard sparse").stdout.startswith(
+        f"{found}s 'spaarse', 'unheard'; did you mean 'sparse "
+    )
 
 
 def test_why_shows_what_a_search_lacks_and_why_a_chunk_is_no_hit(docs: Path) -> None:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
-from support.command_line import Databases, assert_fails, run
+from support.command_line import Databases, assert_fails, run, run_json
+
+from rag_bm25.errors import InputError
 
 TOKEN = "a token of the tests"
 
@@ -49,6 +52,31 @@ def test_several_collections_are_only_read(databases: Databases) -> None:
 def test_a_missing_index_is_named(databases: Databases) -> None:
     pytest.importorskip("mcp", reason='serving needs rag-bm25[serve]: pip install "rag-bm25[serve]"')
     assert_fails(run("serve", "--http", "127.0.0.1:0"), "`rag-bm25 ingest` creates one")
+
+
+@pytest.mark.parametrize("option", ["--watch", "--prune"])
+def test_options_of_an_ingestion_need_one(databases: Databases, option: str) -> None:
+    result = run("serve", "--mcp", option)
+    assert (result.exit_code, databases.opened) == (2, [])
+    assert f"{option}: needs --ingest PATH" in result.stderr
+
+
+def test_an_index_to_ingest_into_is_created(
+    databases: Databases, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("mcp", reason='serving needs rag-bm25[serve]: pip install "rag-bm25[serve]"')
+    plans: list[Any] = []
+
+    def served(index: Any, *arguments: Any) -> None:
+        plans.append(arguments[-1])
+        raise InputError(f"{index.stats().num_chunks} chunks")
+
+    monkeypatch.setattr("rag_bm25.serving.served.Served", served)
+    ingest = ("--ingest", tmp_path, "--watch", "--prune", "--max-delete", "30%")
+    assert_fails(run("serve", "--mcp", *ingest), "0 chunks")
+    assert (plans[0].watched, plans[0].options) == (True, {"prune": True, "max_delete": 0.3})
+    (tmp_path / "law.txt").write_text("notice")
+    assert run_json("ingest", tmp_path, "--chunk-size", 500)["added"] == 1  # that of an index that `ingest` makes
 
 
 def test_without_its_packages_serve_names_the_extra(databases: Databases, monkeypatch: pytest.MonkeyPatch) -> None:

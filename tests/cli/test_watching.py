@@ -16,8 +16,10 @@ from typing import Any
 import pytest
 from support.command_line import Databases, run, run_json
 
-from rag_bm25.cli import ingesting, watching
+from rag_bm25.cli import ingesting
+from rag_bm25.cli.watching import stop_by_signals
 from rag_bm25.errors import StoreLockedError
+from rag_bm25.ingestion.watching import SETTLING, Pause, watch
 
 pytestmark = pytest.mark.usefixtures("databases")
 ROOT = Path(__file__).parents[2]
@@ -40,9 +42,9 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
         waiting = list(actions)
 
         @contextmanager
-        def stop_by_signals() -> Iterator[watching.Pause]:
+        def stop_by_signals() -> Iterator[Pause]:
             def pause(seconds: float) -> bool:
-                if seconds == watching.SETTLING:
+                if seconds == SETTLING:
                     return True
                 if not waiting:
                     return False
@@ -190,21 +192,21 @@ def test_a_file_is_read_when_it_is_no_longer_written(tmp_path: Path) -> None:
     def pause(seconds: float) -> bool:
         if next(pauses) < 5:
             file.write_text("x" * next(pauses))
-        return seconds == watching.SETTLING or not steps
+        return seconds == SETTLING or not steps
 
     def find() -> Any:
         from rag_bm25.ingestion import find_files
 
         return find_files([tmp_path])
 
-    watching.watch(find, {}, lambda found: steps.append(found.files[0].path.read_text()), pause)
+    watch(find, {}, lambda found: steps.append(found.files[0].path.read_text()), pause, print)
     assert steps == [file.read_text()]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_the_pause_and_a_second_ctrl_c_interrupts(number: int) -> None:
     before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
-    with watching.stop_by_signals() as pause:
+    with stop_by_signals() as pause:
         assert pause(0)
         os.kill(os.getpid(), number)
         assert not pause(3600)

@@ -544,6 +544,7 @@ def test_a_token_is_asked_for_and_kept_for_the_tab(visit: Any) -> None:
     field, wrong = page.get_by_label("Access token"), page.get_by_text("not the token of the server")
     field.wait_for()
     assert wrong.count() == 0
+    assert page.locator("header button").all_inner_texts() == ["中文", "Theme: auto"]
     for bad in ("wrong", "令牌"):
         page.wait_for_function("() => document.activeElement.type === 'password'")
         field.fill(bad)

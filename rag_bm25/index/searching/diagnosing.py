@@ -93,7 +93,9 @@ class Diagnoser:
         text, hits = str(self.asked.query), self._hits()
         if not hits:
             return Diagnosis(text, tuple(self._reasons_for_nothing()))
-        return Diagnosis(text, (), len(hits), score=hits[0].score, last_score=hits[-1].score)
+        found = Diagnosis(text, (), len(hits), score=hits[0].score, last_score=hits[-1].score)
+        unknown = self.searcher.unknown_words(self.asked.query, self.asked.namespaces)
+        return replace(found, notes=(self._unknown_words(unknown),)) if unknown else found
 
     def _reasons_for_nothing(self) -> list[Reason]:
         if of_index := self._in_query() or self._in_damage() or self._in_index():
@@ -149,13 +151,17 @@ class Diagnoser:
         names = list_namespaces(self.asked.namespaces or ())
         return [Reason("empty_namespace", f"no chunk is in {names}; other namespaces have some")]
 
-    def _unknown_words(self) -> Reason:
+    def _unknown_words(self, words: Sequence[str] = ()) -> Reason:
+        """Return that no chunk has any word of the query, or that none has some of them."""
         text, scope, suggestion = str(self.asked.query), Scope(None, self.asked.namespaces), None
         with suppress(MissingExtraError):
             suggestion = self.searcher.correct(text, None, scope, {})
         hint = f"; did you mean {suggestion!r}?" if suggestion else ""
-        message = f"no chunk{self._of_places} has a word of the query{hint}"
-        return Reason("unknown_words", message, {"suggestion": suggestion})
+        plural = "s" if len(words) > 1 else ""
+        named = f"the word{plural} {list_first(map(short_repr, words))}" if words else "a word of the query"
+        message = f"no chunk{self._of_places} has {named}{hint}"
+        details = {"words": list(words)} if words else {}
+        return Reason("unknown_words", message, {**details, "suggestion": suggestion})
 
     @property
     def _of_places(self) -> str:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 import numpy as np
 
 from rag_bm25.analysis.contract import MissingAnalyzer, list_differences
-from rag_bm25.analysis.places import written_form
+from rag_bm25.analysis.places import locate_terms, written_form
+from rag_bm25.analysis.text import AnalysedText
 from rag_bm25.budget import check_budget
 from rag_bm25.definitions import given_fields
 from rag_bm25.documents.checks import check_sequence
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
     from rag_bm25.query.conditions import Conditions
     from rag_bm25.query.feedback import Feedback
     from rag_bm25.query.query import QueryLike
+    from rag_bm25.query.spelling import DfLookup
     from rag_bm25.store.protocol import Store
     from rag_bm25.store.rows import ChunkRow
     from rag_bm25.weighting.confidence import AnswerModel
@@ -289,6 +291,19 @@ class Searcher:
         dfs, lookup = context.encoder.df_lookup(context.corpus), self.weigher.expanders.look_up()
         speller = Speller(fuzzy or Fuzzy(), self.analyzer, lookup, dfs)
         return Corrector(speller, partial(self._texts_with, context)).correct(text)
+
+    def unknown_words(self, query: Query, namespaces: tuple[str, ...] | None) -> list[str]:
+        """Return the words of a query that no chunk has, as they are written there."""
+        context = self.weigher.context_for(Scope(None, namespaces), {})
+        dfs = context.encoder.df_lookup(context.corpus)
+        texts = [part.text for part in query.parts if not part.prefix]
+        return list(dict.fromkeys(chain.from_iterable(self._words_without_df(text, dfs) for text in texts)))
+
+    def _words_without_df(self, text: str, dfs: DfLookup) -> list[str]:
+        words = AnalysedText.of_query(self.analyzer, text).words
+        unknown = dict.fromkeys(word for word, df in zip(words, dfs(words).tolist(), strict=True) if not df)
+        tokens = sorted(locate_terms(self.analyzer, unknown.keys(), text), key=lambda token: token.start)
+        return [text[token.start : token.end] for token in tokens] or list(map(term_text, unknown))
 
     def written_form(self, namespaces: tuple[str, ...] | None, term: str) -> str:
         """Return how chunks write a term, or the term itself if its analyzer is not there."""

@@ -23,14 +23,18 @@ function render() {
   end();
   const { view } = current();
   const shown = Object.hasOwn(VIEWS, view) ? view : "search";
+  document.getElementById("tabs").replaceChildren(...Object.keys(VIEWS).map((name) =>
+    h("a", { href: address({ view: name }), "aria-current": name === shown ? "page" : null, onclick: (event) => carry(event, name) }, t(name))));
+  end = VIEWS[shown](main, { names, numChunks, report });
+}
+
+/** Write what every screen has, that which asks for a token, too. */
+function renderFrame() {
   document.documentElement.lang = languageNow() === "zh" ? "zh-CN" : "en";
   document.querySelector(".skip").textContent = t("skip");
   document.getElementById("tabs").setAttribute("aria-label", t("views"));
-  document.getElementById("tabs").replaceChildren(...Object.keys(VIEWS).map((name) =>
-    h("a", { href: address({ view: name }), "aria-current": name === shown ? "page" : null, onclick: (event) => carry(event, name) }, t(name))));
   document.getElementById("language").textContent = t("language");
   document.getElementById("theme").textContent = t("theme", { theme: t(theme()) });
-  end = VIEWS[shown](main, { names, numChunks, report });
 }
 
 /** Let a link take along what was typed since it was drawn, in this tab or in another. */
@@ -86,6 +90,7 @@ async function readStatus() {
 
 async function start() {
   applyTheme();
+  renderFrame();
   try {
     await readStatus();
   } catch (error) {
@@ -103,7 +108,7 @@ document.getElementById("language").addEventListener("click", () => {
 document.getElementById("theme").addEventListener("click", () => {
   localStorage.setItem(THEME, THEMES[(THEMES.indexOf(theme()) + 1) % THEMES.length]);
   applyTheme();
-  document.getElementById("theme").textContent = t("theme", { theme: t(theme()) });
+  renderFrame();
 });
 addEventListener("hashchange", render);
 setInterval(() => readStatus().catch(() => {}), STATUS_EVERY);

@@ -295,6 +295,37 @@ def test_of_several_chunks_with_an_id_one_is_named(index: BM25Index) -> None:
         made.diagnose("fig", "a", namespace="x", chunk_namespace="y")
 
 
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("Contracts", None),
+        ("what is the contract", None),  # stop words, and words of the question
+        ("a Labratory contract, the 飞机", ["Labratory", "飞机"]),
+        ("unheard Unheard contract", ["unheard", "Unheard"]),
+        ("quagmire contract", ["quagmire"]),  # of another namespace
+        (Query.parse("unheard* contract"), None),  # a prefix is no word
+        (Query("contract", must_not=["unheard"]), None),
+    ],
+)
+def test_a_search_with_hits_names_the_words_that_no_chunk_has(
+    index: BM25Index, query: Query | str, words: list[str] | None
+) -> None:
+    diagnosis = index.diagnose(query)
+    assert (codes(diagnosis), diagnosis.num_hits) == ([], 2)
+    assert [(note.code, note.details["words"]) for note in diagnosis.notes] == (
+        [("unknown_words", words)] if words else []
+    )
+    assert str(diagnosis).count("\n") == len(diagnosis.notes)
+    assert json.loads(json.dumps(diagnosis.to_dict())) == diagnosis.to_dict()
+
+
+def test_the_suggestion_is_for_words_that_no_chunk_has_beside_others(index: BM25Index) -> None:
+    pytest.importorskip("rapidfuzz")
+    diagnosis = index.diagnose("labratory contract")
+    assert diagnosis.suggestion == "laboratory contract"
+    assert str(diagnosis).endswith("the word 'labratory'; did you mean 'laboratory contract'?")
+
+
 def test_a_diagnosis_takes_the_options_of_a_search(index: BM25Index) -> None:
     with pytest.raises(ParameterError, match="k must be"):
         index.diagnose("contract", k=0)
