@@ -127,3 +127,5 @@ def calibrate_answers(
     with place.open_existing(read_only=dry_run) as index, progress_bars(progress) as update:
         calibration = evaluation.calibrate_answers(index, dataset, update, **given)
     print_result(as_json, calibration.to_dict(), render_answers(place.collection, calibration))
+    for doubt in calibration.doubts:
+        print_note(doubt)

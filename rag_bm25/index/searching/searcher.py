@@ -156,7 +156,7 @@ class Searcher:
         is_fit = model is not None and model.weighting == weighting
         if options.get("min_confidence") is not None and not is_fit:
             raise ParameterError(_no_model(self._store.name, model, weighting))
-        return Judges(self.max_score, prepared.idf_inputs.num_chunks, model if is_fit else None)
+        return Judges(self.max_score, weighting, prepared.idf_inputs, model if is_fit else None)
 
     # Search
 
@@ -441,7 +441,8 @@ def _no_model(name: str, model: AnswerModel | None, weighting: QueryWeighting) -
     if model is None:
         return (
             f"min_confidence needs a confidence model, and {name} has none: fit one with `rag-bm25 calibrate-answers` "
-            "(a group of indexes cannot have one), or compare the score_share of hits"
+            "(one of a version with other signals is not read; a group of indexes cannot have one), or compare the "
+            "score_share of hits"
         )
     fitted, used = given_fields(model.weighting), given_fields(weighting)
     return (
