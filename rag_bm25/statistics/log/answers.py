@@ -9,13 +9,13 @@ from rag_bm25.statistics.log.keys import make_rows
 from rag_bm25.weighting.confidence import AnswerModel, Signals
 from rag_bm25.weighting.query import QueryWeighting
 
-SIGNALS = "with unknown words"
-"""The meaning of the signals; a model of another meaning is not read, and one must be fitted anew."""
-
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from rag_bm25.store.rows import LogRow
+
+SIGNALS = "with unknown words"
+"""The meaning of the signals; a model of another meaning is not read, and one must be fitted anew."""
 
 
 class AnswersRow:
