@@ -130,3 +130,5 @@ def calibrate_answers(
         with progress_bars(progress) as update:
             calibration = evaluation.calibrate_answers(index, dataset, update, **given)
     print_result(as_json, calibration.to_dict(), render_answers(place.collection, calibration))
+    for doubt in calibration.doubts:
+        print_note(doubt)

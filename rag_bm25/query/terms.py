@@ -144,7 +144,17 @@ class QueryTerms:
 
     def words_had_by(self, chunk: SparseVector) -> frozenset[str]:
         """Return the words of the query that a chunk has, itself or by an addition that stands for them."""
-        ids = set(chunk.ids.tolist())
+        return self._words_of(set(chunk.ids.tolist()))
+
+    def are_unknown(self) -> NDArray[np.bool_]:
+        """Return which terms are words that no chunk has, and that no addition with known terms stands for."""
+        if (self.df > 0).all():
+            return np.zeros(len(self.terms), np.bool_)
+        unknown = self.words - self._words_of(set(self.ids[self.df > 0].tolist()))
+        return np.array([term in unknown for term in self.terms], np.bool_)
+
+    def _words_of(self, ids: set[int]) -> frozenset[str]:
+        """Return the words of the query that terms stand for."""
         return frozenset().union(*(group.stands_for for group in self.groups if group.ids <= ids))
 
     def vector(self) -> SparseVector:

@@ -88,6 +88,18 @@ def test_calibrate_answers_names_the_judged_ids_that_are_not_there(judged: Path)
     assert "ids that are judged relevant are not in the index: 'rows.jsonl' (a source, whose chunks have ids" in notes
 
 
+@pytest.mark.parametrize(("kept", "doubts"), [(len(JUDGED), []), (29, ["29 queries are too few for a model"])])
+def test_calibrate_answers_notes_that_a_model_is_doubtful(judged: Path, kept: int, doubts: list[str]) -> None:
+    queries = (judged / "queries.jsonl").read_text().splitlines()[:kept]
+    (judged / "queries.jsonl").write_text("\n".join(queries))
+    grades = (judged / "qrels" / "test.tsv").read_text().splitlines()
+    wanted = {json.loads(query)["_id"] for query in queries}
+    (judged / "qrels" / "test.tsv").write_text("\n".join(grade for grade in grades if grade.split("\t")[0] in wanted))
+    result = run("calibrate-answers", judged, "--dry-run")
+    assert result.exit_code == 0
+    assert [note.partition(":")[0] for note in result.stderr.splitlines()] == doubts
+
+
 def test_calibrate_answers_for_people(judged: Path) -> None:
     figures = run_json("calibrate-answers", judged, "--dry-run")
     lines = run("calibrate-answers", judged).stdout.splitlines()

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 BATCH = 50  # queries
 FEWEST = 5  # first hits that answer, and that do not
+ENOUGH = 30  # queries, below which a model is doubtful
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,14 @@ class AnswerCalibration:
     error: float
     model: AnswerModel
     first_hits: FirstHits = field(repr=False)
+
+    @property
+    def doubts(self) -> list[str]:
+        """Why the model is of little use; empty if there is no sign of that."""
+        few = f"{self.queries:,} queries are too few for a model: give at least {ENOUGH}, better 250"
+        both = f"AUC {self.auc:.3f}, and {self.score_auc:.3f} of the score"
+        worse = f"the confidence tells answers no better than the score alone: {both}"
+        return [few] * (self.queries < ENOUGH) + [worse] * (self.auc <= self.score_auc)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the figures and the model as plain JSON values.

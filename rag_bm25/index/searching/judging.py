@@ -9,15 +9,21 @@ import numpy as np
 
 from rag_bm25.index.searching.rows import to_hit
 from rag_bm25.weighting.confidence import NUM_RANKED, Signals, specificity_of
+from rag_bm25.weighting.idf import IdfInputs
+from rag_bm25.weighting.query import DEFAULT_WEIGHTING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from rag_bm25.documents.chunks import Hit
     from rag_bm25.index.searching.weigher import WeightedQuery
+    from rag_bm25.query.terms import QueryTerms
     from rag_bm25.store.rows import Match
     from rag_bm25.vectors.sparse import SparseVector
     from rag_bm25.weighting.confidence import AnswerModel
+    from rag_bm25.weighting.query import QueryWeighting
+
+NO_CHUNKS = IdfInputs(num_chunks=0, average_idf=0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,6 +35,7 @@ class Judge:
     model: AnswerModel | None = None
     rivals: float = 0.0  # mean of the second to the tenth score
     specificity: float = 0.0
+    unknown: float = 0.0  # weight of the words that no chunk has
 
     def to_hits(self, matches: Sequence[Match]) -> list[Hit]:
         """Return matches, best first, as users see them; with a model, they need their vectors."""
@@ -46,7 +53,8 @@ class Judge:
     def signals(self, match: Match) -> Signals:
         """Return the signals of a match."""
         held = np.isin(self.query.ids, match.row.vector.ids, assume_unique=True)
-        coverage = float(self.query.values[held].sum(dtype=float) / self.query.values.sum(dtype=float))
+        asked = self.query.values.sum(dtype=float) + self.unknown
+        coverage = float(self.query.values[held].sum(dtype=float) / asked)
         share, rivals = match.score / self.max_score, self.rivals / self.max_score
         return Signals.of(share, rivals, coverage, self.specificity)
 
@@ -56,7 +64,8 @@ class Judges:
     """Make the judges of the queries of one search."""
 
     max_score: Callable[[WeightedQuery], float]
-    num_chunks: int = 0  # that the queries were weighed with
+    weighting: QueryWeighting = DEFAULT_WEIGHTING  # by which the queries were weighed
+    corpus: IdfInputs = NO_CHUNKS  # likewise
     model: AnswerModel | None = None
     known: dict[WeightedQuery, Judge] = field(default_factory=dict)
 
@@ -75,6 +84,13 @@ class Judges:
     def by(self, query: WeightedQuery, matches: Sequence[Match]) -> Judge:
         """Return the judge of a query by some matches."""
         terms, has_weight = query.terms, query.terms.weights > 0
-        specificity = specificity_of(terms.weights[has_weight], terms.df[has_weight], self.num_chunks)
+        specificity = specificity_of(terms.weights[has_weight], terms.df[has_weight], self.corpus.num_chunks)
         rivals = sum(match.score for match in matches[1:NUM_RANKED]) / (NUM_RANKED - 1)
-        return Judge(query.vector, self.max_score(query), self.model, rivals, specificity)
+        return Judge(query.vector, self.max_score(query), self.model, rivals, specificity, self._unknown(terms))
+
+    def _unknown(self, terms: QueryTerms) -> float:
+        """Return the weight that the unknown words of a query would have if one chunk had them."""
+        if not (unknown := terms.are_unknown()).any():
+            return 0.0
+        weights = self.weighting.weights(terms.qtf[unknown], np.ones(unknown.sum()), self.corpus)
+        return float(terms.boost[unknown] @ weights)

@@ -159,7 +159,7 @@ class Searcher:
         is_fit = model is not None and model.weighting == weighting
         if options.get("min_confidence") is not None and not is_fit:
             raise ParameterError(_no_model(self._store, model, weighting))
-        return Judges(self.max_score, prepared.idf_inputs.num_chunks, model if is_fit else None)
+        return Judges(self.max_score, weighting, prepared.idf_inputs, model if is_fit else None)
 
     # Search
 
@@ -459,8 +459,8 @@ def _no_model(store: Store, model: AnswerModel | None, weighting: QueryWeighting
     name = store.name
     if model is None:
         return (
-            f"min_confidence needs a confidence model, and {name} has none: fit one with `rag-bm25 calibrate-answers`, "
-            "or compare the score_share of hits"
+            f"min_confidence needs a confidence model, and {name} has none: fit one with `rag-bm25 calibrate-answers` "
+            "(one of a version with other signals is not read), or compare the score_share of hits"
         )
     fitted, used = given_fields(model.weighting), given_fields(weighting)
     return (

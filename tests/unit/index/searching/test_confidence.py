@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from support.answers import Judged, give_model, make_set
 from support.indexes import CONFIG, filled
 from support.memory_store import MemoryStore
@@ -16,13 +19,18 @@ from rag_bm25 import (
     Grouping,
     Hit,
     IndexConfig,
+    IndexGroup,
     InputError,
     ParameterError,
     Query,
+    QueryExpansion,
     QueryWeighting,
     ReadOnlyError,
+    Synonyms,
     ValueBoost,
 )
+from rag_bm25.index.scoped import narrow
+from rag_bm25.store.rows import Scope
 from rag_bm25.weighting.confidence import Signals
 
 CHUNKS, JUDGED = make_set()
@@ -64,6 +72,81 @@ def test_confidence_is_that_of_the_signals_but_never_rises(index: BM25Index, que
     assert confidences(hits) == expected
     assert [hit.score_share for hit in hits] == pytest.approx([hit.score / most for hit in hits])
     assert {"score_share", "confidence"} <= hits[0].to_dict().keys()
+
+
+@pytest.mark.parametrize("unknown", ["spaceship", "spaceship spaceship", "spaceship elephants"])
+def test_unknown_words_lower_the_confidence_as_words_of_one_chunk_and_nothing_else(
+    index: BM25Index, unknown: str
+) -> None:
+    model, query = index._live.view.answers, QUERIES[0]
+    assert model is not None
+    (known,), (asked,) = index.search(query, 1), index.search(f"{query} {unknown}", 1)
+    terms = index.explain(query, known.id).terms
+    weights, held = (sum(t.query_weight for t in some) for some in (terms, [t for t in terms if t.weight]))
+    rarest = math.log((len(CHUNKS) - 0.5) / 1.5)
+    change = model.slopes.coverage * held * (1 / (weights + rarest * len(unknown.split())) - 1 / weights)
+    assert known.confidence is not None
+    logit = math.log(known.confidence / (1 - known.confidence)) + change
+    assert change < 0
+    assert asked.confidence == pytest.approx(1 / (1 + math.exp(-logit)), abs=1e-6)
+    assert replace(asked, confidence=known.confidence) == known
+
+
+@given(query=st.sampled_from(QUERIES), more=st.lists(st.tuples(st.integers(0, 9), st.sampled_from("xyz"))))
+def test_unknown_words_never_raise_the_confidence(index: BM25Index, query: str, more: list[tuple[int, str]]) -> None:
+    words = query.split()
+    least = index.search(query, 40)
+    for place, unknown in more:
+        words.insert(place, unknown)
+        hits = index.search(" ".join(words), 40)
+        assert [(hit.id, hit.score, hit.score_share) for hit in hits] == [
+            (hit.id, hit.score, hit.score_share) for hit in least
+        ]
+        assert all((a.confidence or 0) <= (b.confidence or 0) for a, b in zip(hits, least, strict=True))
+        assert (hits[0].confidence or 1) < (least[0].confidence or 0)
+        least = hits
+
+
+@pytest.mark.parametrize(("synonym", "unknown"), [("w1", []), ("rocket", ["spaceship"])])
+def test_a_word_that_has_a_known_synonym_is_not_unknown(index: BM25Index, synonym: str, unknown: list[str]) -> None:
+    expansion = QueryExpansion(synonyms=Synonyms.of({"spaceship": [synonym]}))
+    prepared = index._current().searcher.prepare(["w2 spaceship"], Scope(), {"expansion": expansion})
+    terms = prepared.queries[0].terms
+    assert [term for term, is_unknown in zip(terms.terms, terms.are_unknown(), strict=True) if is_unknown] == unknown
+
+
+@pytest.mark.parametrize("part", [{"namespace": ["own"]}, {"filter": {"own": True}}], ids=" ".join)
+def test_a_word_of_other_chunks_alone_is_unknown_to_a_part(part: dict[str, Any]) -> None:
+    index, alone = (BM25Index.from_store(MemoryStore(), config=CONFIG) for _ in range(2))
+    for one in (index, alone):
+        one.add(list(CHUNKS.values()), ids=list(CHUNKS), metadatas=[{"own": True}] * len(CHUNKS), namespace="own")
+        give_model(one, -2.0, coverage=3.0)
+    index.add(["spaceship"], ids=["s"])
+    queries = [QUERIES[0], f"{QUERIES[0]} spaceship"]
+    known, asked, expected = (
+        confidences(one.search(query, 5, namespace=None))
+        for one, query in zip(
+            (narrow(index, **part), narrow(index, **part), alone), [*queries, queries[1]], strict=True
+        )
+    )
+    assert asked == expected
+    assert (asked[0][1] or 1) < (known[0][1] or 0)
+
+
+def test_a_word_is_unknown_to_a_group_if_no_part_has_it() -> None:
+    left, right = {"l": "left", **dict(list(CHUNKS.items())[:20])}, {"r": "right", **dict(list(CHUNKS.items())[20:])}
+    group, one = IndexGroup([filled(left), filled(right)]), filled(left | right)
+
+    def signals(index: BM25Index, word: str) -> np.ndarray:
+        judged = Judged({f"{query} {word}": ids for query, ids in JUDGED.items()})
+        return index.calibrate_answers(list(judged.judged), judged, dry_run=True).first_hits.signals
+
+    for word in ("", "left", "right", "spaceship"):
+        assert signals(group, word) == pytest.approx(signals(one, word))
+    plain, asked = (Signals(*signals(group, word).T) for word in ("", "spaceship"))
+    assert (np.array(asked.coverage) < plain.coverage).all()
+    for name in ("share", "margin", "specificity"):
+        assert getattr(asked, name) == pytest.approx(getattr(plain, name))
 
 
 @pytest.mark.parametrize("k", [1, 2, 9, 11])
@@ -213,6 +296,22 @@ def test_calibration_has_the_figures_and_keeps_the_model() -> None:
     assert 0.5 < made.score_auc < made.auc <= 1
     give_model(index, intercept=100.0)
     assert {hit.confidence for hit in index.search(QUERIES[0])} == {1.0}
+
+
+@pytest.mark.parametrize(
+    ("figures", "doubts"),
+    [
+        ({"queries": 30, "auc": 0.81, "score_auc": 0.8}, []),
+        ({"queries": 29, "auc": 0.81, "score_auc": 0.8}, ["29 queries are too few"]),
+        ({"queries": 10, "auc": 0.775, "score_auc": 0.825}, ["10 queries are too few", "AUC 0.775, and 0.825"]),
+        ({"queries": 900, "auc": 0.8, "score_auc": 0.8}, ["no better than the score alone"]),
+    ],
+)
+def test_calibration_tells_if_the_model_is_doubtful(figures: dict[str, Any], doubts: list[str]) -> None:
+    made = filled(CHUNKS).calibrate_answers(QUERIES, Judged(JUDGED), dry_run=True)
+    found = replace(made, **figures).doubts
+    assert len(found) == len(doubts)
+    assert all(doubt in text for doubt, text in zip(doubts, found, strict=True))
 
 
 def test_calibration_refuses_what_tells_nothing() -> None:

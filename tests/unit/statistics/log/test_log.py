@@ -287,6 +287,19 @@ def test_repair_keeps_a_sound_model_and_drops_a_damaged_one(store: MemoryStore) 
     assert read_anew(store).view.answers is None
 
 
+def test_a_model_whose_signals_had_another_meaning_is_not_read(store: MemoryStore) -> None:
+    log = read_anew(store)
+    log.write_answers(AnswerModel(-1.5, Signals(1.0, 2.0, 3.0, 0.1), QueryWeighting()))
+    (key,) = keys_of(store.log_keys(), "answers")
+    meta = store.collections.log[key].meta
+    for other in ({name: value for name, value in meta.items() if name != "signals"}, {**meta, "signals": "others"}):
+        store.collections.log[key] = LogRow(key, "answers", other)
+        assert read_anew(store).view.answers is None
+        overwrite(store, {}, Vocabulary())
+        assert read_anew(store).view.answers is None
+        (key,) = keys_of(store.log_keys(), "answers")
+
+
 # A delta that was stored in part
 
 
