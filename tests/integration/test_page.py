@@ -378,14 +378,14 @@ def test_a_query_that_is_sent_is_not_completed(visit: Any) -> None:
     assert not [body for body in asked if '"Noti*"' in body]
 
 
-@pytest.mark.parametrize(("locale", "first"), [("en-US", "/ to search, "), ("zh-CN", "/ 输入，")])
-def test_a_key_that_goes_to_the_field_is_named_outside_of_it(visit: Any, locale: str, first: str) -> None:
+@pytest.mark.parametrize(("locale", "words"), [("en-US", ", / to search"), ("zh-CN", "，/ 输入")])
+def test_a_key_that_goes_to_the_field_is_named_outside_of_it(visit: Any, locale: str, words: str) -> None:
     page = visit(locale=locale).page
     page.wait_for_selector("#results .slash", state="attached")
     assert not page.locator(".slash").is_visible()
     page.evaluate("document.activeElement.blur()")
     assert page.locator(".slash").is_visible()
-    assert page.locator(".slash").text_content() == first
+    assert page.locator(".slash").text_content() == words
 
 
 def test_a_word_that_is_whole_is_not_completed(visit: Any) -> None:

@@ -454,14 +454,12 @@ class Searcher:
 
 def _no_model(store: Store, model: AnswerModel | None, weighting: QueryWeighting) -> str:
     """Say why a search has no confidence, and how to get one."""
-    if isinstance(store, GroupStore):
-        return "min_confidence is for one index: of hits of a group of indexes, compare the score_share"
     name = store.name
     if model is None:
-        return (
-            f"min_confidence needs a confidence model, and {name} has none: fit one with `rag-bm25 calibrate-answers` "
-            "(one of a version with other signals is not read), or compare the score_share of hits"
-        )
+        is_group = isinstance(store, GroupStore)
+        fit = "fit one with `rag-bm25 calibrate-answers` (one of another version is not read), or "
+        advice = "in a group, " if is_group else fit
+        return f"min_confidence needs a confidence model, and {name} has none: {advice}compare the score_share of hits"
     fitted, used = given_fields(model.weighting), given_fields(weighting)
     return (
         f"min_confidence needs the weighting that the confidence model of {name} was fitted with: "

@@ -38,7 +38,7 @@ export function showSearch(main, { names, numChunks, report }) {
     if (!state.q.trim()) {
       report();
       told.textContent = "";
-      results.replaceChildren(h("p", { class: "empty" }, t("start")), h("p", { class: "quiet" }, h("span", { class: "slash" }, t("slash")), t("keys")),
+      results.replaceChildren(h("p", { class: "empty" }, t("start")), h("p", { class: "quiet" }, t("keys"), h("span", { class: "slash" }, t("slash"))),
         ...(documents[state.ns] ??= listed(names, state.ns, numChunks)));
       return;
     }

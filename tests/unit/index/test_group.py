@@ -72,7 +72,9 @@ def test_indexes_that_were_made_otherwise_are_refused_with_each_difference(
 
 
 def test_what_ingest_makes_and_a_config_without_fields_differ_with_the_way_out() -> None:
-    plain, made = (BM25Index.open(":memory:", config=IndexConfig(500, fields=fields)) for fields in ({}, "default"))
+    plain, made = (
+        BM25Index.open(":memory:", "docs", config=IndexConfig(500, fields=fields)) for fields in ({}, "default")
+    )
     with pytest.raises(
         ConfigMismatchError, match=r'counts titles and headings, as IndexConfig\(fields="default"\) does'
     ):
@@ -162,7 +164,7 @@ def test_a_group_writes_nothing(group: IndexGroup, tmp_path: Path) -> None:
     ):
         with pytest.raises(ReadOnlyError, match="a group of indexes is only searched"):
             write()
-    with pytest.raises(ParameterError, match=r"min_confidence is for one index: .* compare the score_share"):
+    with pytest.raises(ParameterError, match=r"a group of 2 indexes: .* has none: in a group, compare"):
         group.search("apple", min_confidence=0.5)
 
 
