@@ -10,7 +10,7 @@ from rag_bm25.analysis.places import locate_terms
 from rag_bm25.analysis.text import AnalysedText
 from rag_bm25.analysis.words import MAX_TOKEN_LENGTH
 from rag_bm25.query.lookup import TermLookup
-from rag_bm25.query.spelling import HAN_RUN, LETTERS, WORD, Speller, most_frequent
+from rag_bm25.query.spelling import HAN_RUN, LETTERS, NAME, Speller, most_frequent
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,7 +31,7 @@ class Corrector:
     def correct(self, text: str) -> str | None:
         """Put the likeliest word in the place of each one that no chunk has; return None if nothing changes."""
         spelt = HAN_RUN.sub(lambda run: self._correct_run(run[0]), text)
-        corrected = WORD.sub(lambda word: self._correct_word(word[0], is_last=word.end() == len(spelt)), spelt)
+        corrected = NAME.sub(lambda name: self._correct_name(name[0], is_last=name.end() == len(spelt)), spelt)
         return corrected if corrected != text else None
 
     def _correct_run(self, run: str) -> str:
@@ -41,6 +41,17 @@ class Corrector:
                 form = self._nearest_form(respelling.terms[0][0], respelling.written)
                 run = run.replace(respelling.written, form or respelling.written)
         return run
+
+    def _correct_name(self, name: str, *, is_last: bool) -> str:
+        """Correct the words of a name; one with digits becomes a name that chunks have, or stays: 0SAA is not 0SAYS."""
+        corrected = LETTERS.sub(
+            lambda word: self._correct_word(word[0], is_last=is_last and word.end() == len(name)), name
+        )
+        return corrected if LETTERS.fullmatch(name) or self._is_known(corrected) else name
+
+    def _is_known(self, name: str) -> bool:
+        terms = AnalysedText.of_query(self.speller.analyzer, name).words
+        return bool(terms) and bool(self.speller.dfs(terms[:1])[0])
 
     def _correct_word(self, word: str, *, is_last: bool) -> str:
         """Complete or correct a word of letters that is one unknown term, in its own letter case."""

@@ -30,8 +30,8 @@ MAX_LOOKUPS = 64  # of one query in the vocabulary, since they take time; a quer
 _HAN = "\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 HAN_RUN = re.compile(f"[{_HAN}]+")
 LETTERS = re.compile(rf"[^\W\d_{_HAN}]+")
-WORD = re.compile(rf"(?<![^\W{_HAN}]){LETTERS.pattern}(?![^\W{_HAN}])")
-"""Letters without digits beside them, which are a name: nobody means SAYS by 0SAA."""
+NAME = re.compile(rf"[^\W_{_HAN}]+")
+"""Letters and digits: iphone15."""
 _NUMERALS = frozenset("〇零一二三四五六七八九十百千万亿两")
 _SHORTEST, _LONGEST = 3, 8  # characters of a Chinese word; of two, one right one says too little
 _FEWEST_SINGLES = 2
