@@ -61,7 +61,9 @@ def _prepare_exit() -> None:
 
 
 def _end_deferring() -> None:
-    for engine in list(_open.values()):
+    with _opening:  # waits for an engine that its thread is closing, since its owner was forgotten
+        engines = list(_open.values())
+    for engine in engines:
         engine.end_deferring()
 
 
