@@ -99,10 +99,13 @@ def serve(
         from rag_bm25.serving.served import Served
     observer = Observer()
     with nullcontext() if mcp else listen(settings) as listener:
-        find = _finder(place.places[0], ingest) if ingest else None
-        plan = Ingestion(find, watch, {"prune": prune, "max_delete": share}) if find else None
-        make = partial(_create, place.places[0]) if ingest else None
-        index = _open(partial(place.open_existing, read_only=not (allow_writes or ingest), on_event=observer), make)
+        plan = None
+        open_index = partial(place.open_existing, read_only=not (allow_writes or ingest), on_event=observer)
+        if ingest:
+            first = place.places[0]
+            plan = Ingestion(_finder(first, ingest), watch, {"prune": prune, "max_delete": share})
+            open_index = partial(_open_or_create, open_index, first)
+        index = open_index()
         require_analyzer(index.config.analyzer)
         served = Served(index, observer, limits, ", ".join(place.collection), plan)
         served.operations.warm_up()
@@ -128,20 +131,13 @@ def _finder(place: opt.IndexAddress, paths: list[Path]) -> Callable[[], Found]:
     return find
 
 
-def _open(open_index: Callable[[], BM25Index], make: Callable[[], None] | None) -> BM25Index:
-    """Open an index; one that does not exist is made first, if it can be."""
+def _open_or_create(open_index: Callable[[], BM25Index], place: opt.IndexAddress) -> BM25Index:
+    """Open an index; one that does not exist is created first, as `ingest` does."""
     try:
         return open_index()
     except IndexNotFoundError:
-        if make is None:
-            raise
-    make()
+        place.open(config=new_config(DEFAULT_CHUNK_SIZE, place.text_analyzer, {})).close()
     return open_index()
-
-
-def _create(place: opt.IndexAddress) -> None:
-    """Create an index as `ingest` does."""
-    place.open(config=new_config(DEFAULT_CHUNK_SIZE, place.text_analyzer, {})).close()
 
 
 def token(
