@@ -125,10 +125,10 @@ def _check_ingestion(ingest: list[Path] | None, options: dict[str, bool]) -> Non
 
 
 def _finder(place: opt.IndexAddress, paths: list[Path]) -> Callable[[], Found]:
-    """Return what finds the files as the index remembers them; paths that do not exist are refused at once."""
-    find = partial(find_files, paths, roots=place.read_roots(""))
-    find()
-    return find
+    """Return what finds the files as the index remembers them; a path that does not exist is refused at once."""
+    for path in paths:
+        path.stat()
+    return partial(find_files, paths, roots=place.read_roots(""))
 
 
 def _open_or_create(open_index: Callable[[], BM25Index], place: opt.IndexAddress) -> BM25Index:

@@ -79,6 +79,23 @@ def test_an_index_to_ingest_into_is_created(
     assert run_json("ingest", tmp_path, "--chunk-size", 500)["added"] == 1  # that of an index that `ingest` makes
 
 
+def test_files_to_ingest_are_looked_for_by_the_server_alone(
+    databases: Databases, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("mcp", reason='serving needs rag-bm25[serve]: pip install "rag-bm25[serve]"')
+    looks: list[Any] = []
+
+    def served(*_: Any) -> None:
+        raise InputError(f"{len(looks)} looks")
+
+    monkeypatch.setattr("rag_bm25.cli.serving.find_files", lambda *given, **_: looks.append(given))
+    monkeypatch.setattr("rag_bm25.serving.served.Served", served)
+    assert_fails(run("serve", "--mcp", "--ingest", tmp_path), "0 looks")
+    databases.opened.clear()
+    assert_fails(run("serve", "--mcp", "--ingest", tmp_path / "missing"), "missing: No such file or directory")
+    assert databases.opened == []
+
+
 def test_without_its_packages_serve_names_the_extra(databases: Databases, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("uvicorn", "mcp", "rag_bm25.serving.running", "rag_bm25.serving.observing"):
         monkeypatch.setitem(sys.modules, name, None)
