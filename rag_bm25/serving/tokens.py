@@ -7,7 +7,6 @@ are for what people choose.
 from __future__ import annotations
 
 import json
-import logging
 import os
 import re
 import secrets
@@ -23,11 +22,11 @@ from rag_bm25.documents.checks import check_namespace
 from rag_bm25.errors import ParameterError, RagBM25Error
 from rag_bm25.filters import parse_filter
 from rag_bm25.serving.access import Access
+from rag_bm25.serving.answers import LOGGER
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-LOGGER = logging.getLogger("rag_bm25.serving")
 MAX_BYTES = 1 << 20
 WRITABLE_BY_ALL = 0o002
 LIMITS = ("namespaces", "filter")
