@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
@@ -44,8 +44,9 @@ class Tool:
     answer: type[texts.Answer]
     destroys: bool = False
 
-    def describe(self) -> types.Tool:
-        """Return the tool as the protocol lists it."""
+    @cached_property
+    def listed(self) -> types.Tool:
+        """The tool as the protocol lists it."""
         hints = types.ToolAnnotations(
             read_only_hint=not self.call.writes,
             destructive_hint=self.destroys,
@@ -149,8 +150,7 @@ TEMPLATE = types.ResourceTemplate(
 
 def build_mcp_server(served: Served, *, allow_writes: bool) -> Server[Any]:
     """Return the server of the protocol."""
-    tools = [tool for tool in TOOLS if allow_writes or not tool.call.writes]
-    handlers = _Handlers(served, {tool.name: (tool, tool.describe()) for tool in tools})
+    handlers = _Handlers(served, {tool.name: tool for tool in TOOLS if allow_writes or not tool.call.writes})
     return Server(
         "rag-bm25",
         version=__version__,
@@ -168,15 +168,15 @@ class _Handlers:
     """The answers to the requests of the protocol."""
 
     served: Served
-    tools: dict[str, tuple[Tool, types.Tool]]  # each with its description
+    tools: dict[str, Tool]
 
-    def _offered(self) -> dict[str, tuple[Tool, types.Tool]]:
+    def _offered(self) -> dict[str, Tool]:
         """Return the tools that the access of the request has a use for."""
         writes = ACCESS.get().writes
-        return {name: each for name, each in self.tools.items() if writes or not each[0].call.writes}
+        return {name: tool for name, tool in self.tools.items() if writes or not tool.call.writes}
 
     async def list_tools(self, *_: Any) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=[described for _, described in self._offered().values()])
+        return types.ListToolsResult(tools=[tool.listed for tool in self._offered().values()])
 
     async def call_tool(self, _: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
         tools = self._offered()
@@ -184,7 +184,7 @@ class _Handlers:
             names = ", ".join(tools)
             raise MCPError(types.INVALID_PARAMS, f"there is no tool {short_repr(params.name)}; there are {names}")
         try:
-            answer = await _use(tools[params.name][0], params.arguments or {}, self.served)
+            answer = await _use(tools[params.name], params.arguments or {}, self.served)
         except Exception as error:  # noqa: BLE001 - each becomes an answer
             refusal = self.served.to_refusal(error)
             return types.CallToolResult(content=[_to_content(f"error: {refusal.message}")], is_error=True)

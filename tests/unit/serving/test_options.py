@@ -95,7 +95,7 @@ def names(surface: str, asker: Any) -> set[str]:
     if surface == "mcp":
         from rag_bm25.serving.agents import TOOLS
 
-        return set(next(tool for tool in TOOLS if tool.name == "search").describe().input_schema["properties"])
+        return set(next(tool for tool in TOOLS if tool.name == "search").listed.input_schema["properties"])
     described = asker.get("/openapi.json").json()
     if surface == "get":
         return {each["name"] for each in described["paths"]["/api/v1/search"]["get"]["parameters"]}
