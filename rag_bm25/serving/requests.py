@@ -8,6 +8,7 @@ from typing import Annotated, Any, TypeAlias
 
 from rag_bm25.definitions import Between
 from rag_bm25.hits.options import Context, SearchOptions
+from rag_bm25.query.lookup import LAST
 from rag_bm25.query.query import MAX_SLOP, Query
 from rag_bm25.serving.fields import Request, takes
 
@@ -406,10 +407,12 @@ class FindText(ScopeFields):
 
     def of_source(self) -> dict[str, Any] | None:
         """Return the filter of the source."""
-        if self.source is None or not self.source.endswith("*"):
-            return None if self.source is None else {"source": self.source}
+        if self.source is None:
+            return None
+        if not self.source.endswith("*"):
+            return {"source": self.source}
         begin = self.source[:-1]
-        return {"source": {"$gte": begin, "$lt": f"{begin}\U0010ffff"}}
+        return {"source": {"$gte": begin, "$lt": begin + LAST}}
 
 
 @takes(SearchOptions, without=NOT_FOR_AGENTS)
