@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -26,5 +26,5 @@ class Ingestion:
     """
 
     find: Callable[[], Found]
-    watched: bool = False
-    options: dict[str, Any] = field(default_factory=dict)
+    watched: bool
+    options: dict[str, Any]

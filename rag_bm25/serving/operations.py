@@ -39,11 +39,11 @@ NEAR = 0.4  # similarity of a source that may be meant; a name without its folde
 class Operations:
     """What the server does with an index; clients know it by its title."""
 
-    def __init__(self, index: BM25Index, title: str, seconds: float = 1.0, jobs: Jobs | None = None) -> None:
+    def __init__(self, index: BM25Index, title: str, seconds: float, jobs: Jobs) -> None:
         self._index = self._written = index
         self._title = title
         self._seconds = seconds  # of one call of `find`, whose answer then says how to go on
-        self.jobs = Jobs() if jobs is None else jobs
+        self.jobs = jobs
         self._lengths: tuple[object, list[int]] = (None, [])  # those of the last call, and what they were read from
 
     def within(self, part: BM25Index) -> Operations:

@@ -188,8 +188,9 @@ def test_lengths_are_those_of_the_asked_namespace_though_another_is_asked_meanwh
     index: BM25Index, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from rag_bm25.serving import operations, requests
+    from rag_bm25.serving.jobs import Jobs
 
-    served = operations.Operations(index, "docs")
+    served = operations.Operations(index, "docs", 1.0, Jobs())
     histogram = operations.np.histogram
 
     def ask_another(*args: Any) -> Any:
