@@ -191,6 +191,20 @@ def test_what_a_chunk_holds_is_text(visit: Any) -> None:
     )
 
 
+def test_headings_may_be_one_text_and_a_title_several(visit: Any) -> None:
+    one = visit()
+
+    def entitle(asked: Any) -> None:
+        found = asked.fetch().json()
+        own = {"headings": "Notice", "title": ["Law", "Handbook"]}
+        asked.fulfill(json={**found, "hits": [{**hit, "metadata": hit["metadata"] | own} for hit in found["hits"]]})
+
+    one.page.route("**/api/v1/search", entitle)
+    page = one.search("notice period")
+    assert page.locator(".hit .head").first.inner_text().endswith("Notice")
+    assert page.locator("h2").first.inner_text().startswith("Law Handbook")
+
+
 def test_nothing_found_has_reasons_and_another_spelling(visit: Any) -> None:
     page = visit().search("notise")
     assert "no chunk has a word of the query" in page.locator(".empty").inner_text()
