@@ -529,6 +529,23 @@ def test_a_late_answer_is_dropped(visit: Any) -> None:
     assert "trial time" in page.locator(".hit").inner_text()
 
 
+def test_an_answer_that_is_dropped_halfway_is_no_error(visit: Any) -> None:
+    page = visit().search("notice period")
+    page.evaluate("""() => {
+        window.held = 0;
+        window.fetch = async (url, { signal }) => {
+            const start = (body) => signal.addEventListener("abort", () => body.error(signal.reason));
+            window.held++;
+            return new Response(new ReadableStream({ start }));
+        };
+    }""")
+    for number, query in enumerate(["+writing", "+trial"], start=1):  # no word, or it would be completed
+        page.fill("#query", f"{query} ")
+        page.wait_for_function("number => window.held === number", arg=number)
+    page.evaluate("() => new Promise(requestAnimationFrame)")
+    assert page.locator(".error").count() == 0
+
+
 def test_an_error_is_said_until_there_is_an_answer(visit: Any) -> None:
     one = visit()
     page = one.search("notice period")
