@@ -47,7 +47,8 @@ def contextualizer(
 ) -> Contextualizer:
     """Return the given contextualizer, checked; with `strict`, documents are read twice, and it asks once."""
     made = contextualize if callable(contextualize) else None
-    return Contextualizer(_name_of(contextualize or "", fields), _ask_once(made) if made and strict else made, look_up)
+    name = _name_of("" if contextualize is None else contextualize, fields)
+    return Contextualizer(name, _ask_once(made) if strict and made is not None else made, look_up)
 
 
 def _ask_once(make: MakeContexts) -> MakeContexts:

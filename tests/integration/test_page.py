@@ -191,6 +191,20 @@ def test_what_a_chunk_holds_is_text(visit: Any) -> None:
     )
 
 
+def test_headings_may_be_one_text_and_a_title_several(visit: Any) -> None:
+    one = visit()
+
+    def entitle(asked: Any) -> None:
+        found = asked.fetch().json()
+        own = {"headings": "Notice", "title": ["Law", "Handbook"]}
+        asked.fulfill(json={**found, "hits": [{**hit, "metadata": hit["metadata"] | own} for hit in found["hits"]]})
+
+    one.page.route("**/api/v1/search", entitle)
+    page = one.search("notice period")
+    assert page.locator(".hit .head").first.inner_text().endswith("Notice")
+    assert page.locator("h2").first.inner_text().startswith("Law Handbook")
+
+
 def test_nothing_found_has_reasons_and_another_spelling(visit: Any) -> None:
     page = visit().search("notise")
     assert "no chunk has a word of the query" in page.locator(".empty").inner_text()
@@ -513,6 +527,23 @@ def test_a_late_answer_is_dropped(visit: Any) -> None:
     assert dropped.value.post_data_json["query"] == "writing"
     held[0].abort()
     assert "trial time" in page.locator(".hit").inner_text()
+
+
+def test_an_answer_that_is_dropped_halfway_is_no_error(visit: Any) -> None:
+    page = visit().search("notice period")
+    page.evaluate("""() => {
+        window.held = 0;
+        window.fetch = async (url, { signal }) => {
+            const start = (body) => signal.addEventListener("abort", () => body.error(signal.reason));
+            window.held++;
+            return new Response(new ReadableStream({ start }));
+        };
+    }""")
+    for number, query in enumerate(["+writing", "+trial"], start=1):  # no word, or it would be completed
+        page.fill("#query", f"{query} ")
+        page.wait_for_function("number => window.held === number", arg=number)
+    page.evaluate("() => new Promise(requestAnimationFrame)")
+    assert page.locator(".error").count() == 0
 
 
 def test_an_error_is_said_until_there_is_an_answer(visit: Any) -> None:

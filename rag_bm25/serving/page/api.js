@@ -29,8 +29,11 @@ function headers() {
   return token ? { Authorization: `Bearer ${token}` } : {};
 }
 
-async function read(response) {
-  const answer = await response.json().catch(() => null);
+async function read(response, signal = undefined) {
+  const answer = await response.json().catch(() => {
+    signal?.throwIfAborted(); // halfway through the answer
+    return null;
+  });
   if (response.ok && answer) return answer;
   const error = answer?.error ?? { code: "internal", message: `${response.status} ${response.statusText}` };
   throw new ApiError(error.code, error.message);
@@ -59,7 +62,7 @@ export async function ask(route, given = {}, signal = undefined) {
     body: JSON.stringify(Object.fromEntries(wanted)),
     signal,
   });
-  return read(response);
+  return read(response, signal);
 }
 
 /** Read a stored chunk with its neighbours. */

@@ -152,7 +152,7 @@ function groups(hits, asked) {
   let rank = 0;
   return byDocument.map((group) =>
     h("section", { class: "document" },
-      h("h2", {}, group.hits[0].metadata.title ?? group.source, h("span", { class: "quiet path" }, pathOf(group))),
+      h("h2", {}, [group.hits[0].metadata.title ?? group.source].flat().join(" "), h("span", { class: "quiet path" }, pathOf(group))),
       group.hits.map((hit) => showHit(hit, ++rank, most, asked)),
       hasSource(group.hits[0]) && h("div", { class: "beside" },
         showDocument(group, t("allChunks"), (chunk) => (group.hits.some((hit) => hit.id === chunk.id) ? "hit" : whyNot(asked, chunk))),
@@ -177,7 +177,7 @@ function showHit(hit, rank, most, asked) {
     });
     return pressed;
   };
-  const headings = (hit.metadata.headings ?? []).filter((heading, at, all) => heading !== hit.metadata.title && all.indexOf(heading) === at);
+  const headings = [hit.metadata.headings ?? []].flat().filter((heading, at, all) => heading !== hit.metadata.title && all.indexOf(heading) === at);
   return h("article", { class: "hit", tabindex: "-1", "data-id": hit.id },
     h("p", { class: "head" },
       h("span", { class: "rank" }, rank),

@@ -121,6 +121,15 @@ def test_only_documents_that_are_new_or_have_changed_are_asked_for(index: BM25In
     assert situate.asked == ["docs/b.txt"]
 
 
+def test_a_callable_that_counts_as_false_is_one(index: BM25Index, docs: Path) -> None:
+    class Cache(dict[str, str]):
+        def __call__(self, _document: str, chunks: Sequence[Chunk]) -> list[str]:
+            return ["zebra"] * len(chunks)
+
+    assert run(index, docs, Cache(), strict=True).failed == {}
+    assert len(index.search("zebra", k=99)) == index.stats().num_chunks
+
+
 def test_another_version_is_asked_again(index: BM25Index, docs: Path) -> None:
     run(index, docs, Situate())
     newer = Situate("yak")
@@ -182,6 +191,7 @@ def test_a_function_that_fails_is_about_one_document_and_loses_nothing(
     ("config", "contextualize", "says"),
     [
         (CONFIG, 3, 'contextualize must be a callable, "headings" or "", got 3'),
+        (CONFIG, False, 'contextualize must be a callable, "headings" or "", got False'),
         (CONFIG, "Situate()", 'contextualize must be a callable, "headings" or "", got \'Situate()\''),
         (IndexConfig(60, dense_dim=2), Situate(), "the field 'chunk_context', which the index does not count"),
     ],
