@@ -44,6 +44,8 @@ class Corrector:
 
     def _correct_name(self, name: str, *, is_last: bool) -> str:
         """Correct the words of a name; one with digits becomes a name that chunks have, or stays: 0SAA is not 0SAYS."""
+        if self._is_known(name):  # its words alone may be unknown: 3rdparty is one term
+            return name
         corrected = LETTERS.sub(
             lambda word: self._correct_word(word[0], is_last=is_last and word.end() == len(name)), name
         )

@@ -217,6 +217,31 @@ index.close()
         assert ended.stdout == wanted, ended.stderr
         assert stored(path) == ["a", "b"]
 
+    def test_a_child_that_was_forked_while_a_thread_opened_another_index_ends(self, path: Path) -> None:
+        code = """
+import os, threading
+from rag_bm25.store.milvus import opening
+from test_lifetime import opened
+index, other = opened(path), path.replace("test.db", "other.db")
+begun, forked, require = threading.Event(), threading.Event(), opening.require_database
+def wait(path):
+    begun.set()
+    forked.wait()
+    require(path)
+opening.require_database = wait
+thread = threading.Thread(target=lambda: opened(other).close())
+thread.start()
+begun.wait()
+if os.fork() == 0:
+    sys.exit()
+print(os.wait()[1])
+forked.set()
+thread.join()
+index.close()
+"""
+        ended = run(code, path)
+        assert ended.stdout == "0\n", ended.stderr
+
     @pytest.mark.parametrize("method", ["spawn", "fork"])
     def test_workers_that_open_a_file_themselves_are_told_who_has_it(self, path: Path, method: str) -> None:
         code = f"""

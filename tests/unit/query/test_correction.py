@@ -72,6 +72,12 @@ def test_without_a_better_spelling_there_is_no_suggestion(text: str) -> None:
     assert corrector().correct(text) is None
 
 
+def test_a_name_with_digits_stays_if_texts_have_it_and_else_becomes_one_that_they_have() -> None:
+    made = corrector(texts=["7winter, 7winner", "a winner"])
+    assert made.correct("7winter") is None
+    assert made.correct("7winnr") == "7winner"
+
+
 @pytest.mark.parametrize(
     ("typed", "meant"),
     [

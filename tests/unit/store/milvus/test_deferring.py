@@ -84,6 +84,26 @@ def test_after_the_end_of_the_program_began_none_wait(store: MilvusStore) -> Non
     store.close()
 
 
+def test_no_thread_closes_the_engine_while_they_are_stored_at_the_end_of_the_program(
+    store: MilvusStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from rag_bm25.store.milvus import opening
+
+    engine, kept_open = store._open, list[bool]()
+    call = engine._call
+
+    def watched(*args: Any, **kwargs: Any) -> Any:
+        kept_open.append(opening._opening().locked())
+        return call(*args, **kwargs)
+
+    store.insert_log(rows("1"), defer=True)
+    with monkeypatch.context() as watch:
+        watch.setattr(engine, "_call", watched)
+        opening._end_deferring()
+    assert kept_open == [True]
+    store.close()
+
+
 @pytest.mark.parametrize("applied", [True, False])
 def test_rows_of_an_insertion_that_failed_are_stored_once(
     applied: bool, store: MilvusStore, monkeypatch: pytest.MonkeyPatch
