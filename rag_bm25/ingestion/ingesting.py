@@ -137,7 +137,7 @@ def ingest(
         as remembered, and `""` is for none. ``"headings"`` is the title and the headings, which count as fields anyway.
         A callable gets the text of a document, or of a row, and its chunks, and returns the context of each: a str of
         at most 2,000 characters, which becomes the metadata ``chunk_context``, a field that the index needs. It is
-        called for the documents that are new or have changed. Its name, and its attribute `version` if it has one, say
+        called for the documents with a new or changed chunk. Its name, and its attribute `version` if it has one, say
         whether it is another one. Where it raises an exception, the file or row fails.
     namespace : str
         Namespace of the chunks.
