@@ -4,13 +4,25 @@ from __future__ import annotations
 
 import os
 import platform
+import sqlite3
 import time
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-PACKAGES = ("rag-bm25", "pymilvus", "milvus-lite", "numpy", "jieba", "rjieba", "bm25s", "rank-bm25", "tantivy")
+PACKAGES = (
+    "rag-bm25",
+    "pymilvus",
+    "milvus-lite",
+    "numpy",
+    "jieba",
+    "rjieba",
+    "bm25s",
+    "rank-bm25",
+    "tantivy",
+    "lancedb",
+)
 
 
 def describe(command: str, data: str) -> dict[str, Any]:
@@ -21,7 +33,7 @@ def describe(command: str, data: str) -> dict[str, Any]:
         "machine": f"{_processor()}, {_cores()} cores, {_memory()} GiB, {platform.system()}",
         "load_before": load(),
         "data": data,
-        "versions": {"Python": platform.python_version(), **versions(PACKAGES)},
+        "versions": {"Python": platform.python_version(), "SQLite": sqlite3.sqlite_version, **versions(PACKAGES)},
     }
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from bench import environment
-from bench.peers import token_lists
+from bench.peers import joined, token_lists
 from bench.report import OURS, Results, Row
 from bench.timing import Clock, Spread, in_turns, latencies, seconds_of
 from bench.workbench import CONFIG, NAME, Bench, K, Opened, batches
@@ -31,7 +31,6 @@ NEEDED = {BUILT_IN: "milvus_lite", LANGCHAIN: "langchain_milvus"}
 PACKAGES = ("pymilvus", "milvus-lite", "langchain-milvus")
 SPLIT = IndexConfig(CONFIG.chunk_size, analyzer=str.split)
 TEXT_BYTES = 65_535
-BIGRAM_MARK = "\x00"
 
 
 @dataclass(frozen=True)
@@ -73,16 +72,11 @@ def _task(bench: Bench, size: int) -> Task:
     effort, analyzer = bench.effort, CONFIG.build_analyzer()
     return Task(
         str(bench.folder),
-        _joined(token_lists(bench.texts(size))),
-        [_joined(token_lists(bench.more_texts(effort.added, 3 + turn))) for turn in range(effort.repeats)],
-        _joined([query_tokens(analyzer, query) for query in bench.queries(size, effort.other_queries)]),
+        joined(token_lists(bench.texts(size))),
+        [joined(token_lists(bench.more_texts(effort.added, 3 + turn))) for turn in range(effort.repeats)],
+        joined([query_tokens(analyzer, query) for query in bench.queries(size, effort.other_queries)]),
         effort.rounds,
     )
-
-
-def _joined(tokens: Sequence[Sequence[str]]) -> list[str]:
-    """Join tokens; the mark of a bigram becomes a letter, which the tokenizer of milvus-lite 3 keeps."""
-    return [" ".join(row).replace(BIGRAM_MARK, "_") for row in tokens]
 
 
 def _in_other_process(bench: Bench, task: Task) -> list[Row]:

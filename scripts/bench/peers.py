@@ -8,6 +8,7 @@ searched.
 from __future__ import annotations
 
 import gc
+import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -17,6 +18,7 @@ from bench.report import OURS, Row
 from bench.timing import Spread, latencies, seconds_of, timed
 from bench.workbench import CONFIG, Bench, K, Opened, batches
 from rag_bm25.analysis.text import query_tokens
+from rag_bm25.vectors.terms import BIGRAM_MARK
 
 TOPIC = "peers"
 TANTIVY_HEAP = 256 * 2**20
@@ -69,6 +71,11 @@ def token_lists(texts: Sequence[str]) -> list[Tokens]:
     analyzer = CONFIG.build_analyzer()
     kept: dict[str, str] = {}
     return [[kept.setdefault(token, token) for token in analyzer(text)] for text in texts]
+
+
+def joined(tokens: Sequence[Tokens]) -> list[str]:
+    """Join tokens; the mark of a bigram becomes a letter, which tokenizers keep."""
+    return [" ".join(row).replace(BIGRAM_MARK, "_") for row in tokens]
 
 
 def ours_added(bench: Bench, opened: Opened) -> Spread:
@@ -171,8 +178,50 @@ def _search_tantivy(index: Any, query: Tokens) -> object:
     return [(score, searcher.doc(address)["text"]) for score, address in hits]
 
 
+def _build_fts5(tokens: Sequence[Tokens]) -> sqlite3.Connection:
+    database = sqlite3.connect(":memory:")
+    database.execute("CREATE VIRTUAL TABLE texts USING fts5(text, tokenize=\"unicode61 tokenchars '_'\")")
+    _add_to_fts5(database, tokens)
+    return database
+
+
+def _add_to_fts5(database: sqlite3.Connection, tokens: Sequence[Tokens]) -> None:
+    with database:
+        database.executemany("INSERT INTO texts VALUES (?)", ((text,) for text in joined(tokens)))
+
+
+def _search_fts5(database: sqlite3.Connection, query: Tokens) -> object:
+    either = " OR ".join(f'"{term}"' for term in joined([query])[0].split())
+    return database.execute(f"SELECT text FROM texts WHERE texts MATCH ? ORDER BY rank LIMIT {K}", [either]).fetchall()
+
+
+def _build_lancedb(tokens: Sequence[Tokens]) -> Any:
+    import lancedb
+    from lancedb.index import FTS
+
+    table = lancedb.connect("memory://").create_table("texts", _rows(tokens))
+    plain = FTS(base_tokenizer="whitespace", stem=False, remove_stop_words=False, ascii_folding=False)
+    table.create_index("text", config=plain)
+    return table
+
+
+def _add_to_lancedb(table: Any, tokens: Sequence[Tokens]) -> None:
+    table.add(_rows(tokens))
+    table.optimize()
+
+
+def _rows(tokens: Sequence[Tokens]) -> list[dict[str, str]]:
+    return [{"text": text} for text in joined(tokens)]
+
+
+def _search_lancedb(table: Any, query: Tokens) -> object:
+    return table.search(joined([query])[0], query_type="fts").limit(K).to_list()
+
+
 PEERS = (
     Peer("rank-bm25", "rank_bm25", _build_rank_bm25, _search_rank_bm25, at_least=50, queries=12),
     Peer("bm25s", "bm25s", _build_bm25s, _search_bm25s),
     Peer("tantivy", "tantivy", _build_tantivy, _search_tantivy, _add_to_tantivy),
+    Peer("SQLite FTS5", "sqlite3", _build_fts5, _search_fts5, _add_to_fts5, queries=110),
+    Peer("lancedb", "lancedb", _build_lancedb, _search_lancedb, _add_to_lancedb),
 )
