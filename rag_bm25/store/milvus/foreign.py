@@ -74,8 +74,6 @@ class ExternalCollection:
 
         A page has about 4 MiB, or one row. Rows that are added or deleted meanwhile may or may not be seen.
         """
-        if not self.count():  # milvus-lite 2.5 fails on the vectors of a collection that was never filled
-            return
         output = list(dict.fromkeys([self.key, *output]))
         after, seen, size = "", set[Any](), FIRST_PAGE
         while True:
