@@ -46,8 +46,8 @@ MUTANTS = [
     # The steps of a write
     Mutant(WRITER, "            self.recover()\n", ""),
     Mutant(WRITER, '"b" if occupied == "a" else "a"', '"a"'),
-    Mutant(WRITER, "list(changes), _contribution(before))", "list(changes), _contribution([]))"),
-    Mutant(WRITER, "_contribution([*kept, *rows])", "_contribution(rows)"),
+    Mutant(WRITER, "list(changes), Contribution.of_rows(before))", "list(changes), Contribution.of_rows([]))"),
+    Mutant(WRITER, "Contribution.of_rows([*kept, *rows])", "Contribution.of_rows(rows)"),
     Mutant(WRITER, "stored[slot].batch < batch]", "True]"),
     Mutant(WRITER, "self._store.exclusive or intent.writer == self._writer or intent.silence > LEASE_SECONDS", "True"),
     Mutant(WRITER, "self._await(write, late_until)", "pass"),

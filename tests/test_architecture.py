@@ -28,12 +28,12 @@ ROOMS = {
     "hits": "vectors analysis weighting store documents statistics query",
     "index": "vectors analysis weighting store documents statistics query hits",
     "ingestion": "_version vectors weighting store documents statistics index",
-    "adapters": "vectors analysis weighting store documents statistics query index",
+    "adapters": "vectors analysis weighting documents statistics query index",
     "langchain": "vectors analysis weighting store documents query hits index ingestion",
     "llama_index": "documents query hits index",
     "evaluation": "vectors analysis weighting documents statistics query hits index ingestion",
     "serving": "_version weighting documents query hits index ingestion",
-    "cli": "_version vectors analysis weighting store documents query hits index ingestion adapters evaluation serving",
+    "cli": "_version vectors analysis weighting store documents query hits index ingestion evaluation serving",
 }
 ALLOWED = {room: f"{above} {GROUND}" for room, above in ROOMS.items()}
 ALLOWED |= dict.fromkeys(("errors", "_version", "budget", "safe_path", "scripts"), "")

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import threading
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rag_bm25.analysis.contract import contract_of
@@ -28,7 +26,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rag_bm25.analysis import TextAnalyzer
-    from rag_bm25.documents.encoder import DocumentEncoder
     from rag_bm25.index.config import IndexConfig
     from rag_bm25.query.expansion import QueryExpansion
     from rag_bm25.query.query import QueryLike
@@ -39,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class TextEncoder(Protocol):
-    """Protocol of encoders: `BM25Encoder`, `AdoptedEncoder`, `BM25Index`."""
+    """Protocol of encoders: `BM25Encoder` and `BM25Index`."""
 
     def encode_documents(self, texts: Sequence[str]) -> list[SparseVector]:
         """Encode chunks; nothing is counted.
@@ -55,133 +52,14 @@ class TextEncoder(Protocol):
 
 
 @dataclass(frozen=True)
-class EncoderCounts:
+class _Counts:
     """What queries are weighed by, as of one moment."""
 
     statistics: CorpusCounts
     ids: TermIds
 
 
-class CountingEncoder(ABC):
-    """Encode chunks and queries by counts that are kept outside an index."""
-
-    config: IndexConfig
-    _documents: DocumentEncoder
-
-    @abstractmethod
-    def _counted(self) -> EncoderCounts:
-        """Return the counts of now."""
-
-    @abstractmethod
-    def _read_vocabulary(self) -> Vocabulary:
-        """Return all terms."""
-
-    @cached_property
-    def _expanders(self) -> Expanders:
-        return Expanders(self._documents.analyzer, self._read_vocabulary)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave out what queries have put in order, which has a lock."""
-        return {name: value for name, value in vars(self).items() if name != "_expanders"}
-
-    def encode_documents(
-        self, texts: Sequence[str], metadatas: Sequence[Mapping[str, Any] | None] | None = None
-    ) -> list[SparseVector]:
-        """Encode chunks; nothing is counted.
-
-        Parameters
-        ----------
-        texts, metadatas
-            The chunks' texts, and one mapping for each if the config has fields; None, or a mapping without a field,
-            is a chunk without it.
-
-        Returns
-        -------
-        list of SparseVector
-            As of :class:`TextEncoder`.
-        """
-        plain, given = check_texts(texts, metadatas, self.config.fields)
-        return list(self._documents.encode(plain, self._counted().ids, given).vectors)
-
-    def encode_queries(
-        self,
-        queries: Sequence[QueryLike],
-        *,
-        weighting: QueryWeighting | None = None,
-        expansion: QueryExpansion | None = None,
-    ) -> list[SparseVector]:
-        """Encode queries, weighed by the counts.
-
-        Parameters
-        ----------
-        queries : sequence of str, mapping or Query
-            Any number, without conditions, which no vector can hold.
-        weighting : QueryWeighting, optional
-            In place of that of the config.
-        expansion : QueryExpansion, optional
-            Synonyms and near spellings to search for, too, and how prefixes are completed.
-
-        Returns
-        -------
-        list of SparseVector
-            Weights > 0; empty where no term is known.
-        """
-        check_sequence("queries", queries, "str")
-        parsed, counted = list(map(Query.of, queries)), self._counted()
-        weigher = self._weigher(parsed, counted, weighting, expansion)
-        return [weigher.encode(query, counted.statistics) for query in parsed]
-
-    def explain(
-        self,
-        query: QueryLike,
-        text: str,
-        metadata: Mapping[str, Any] | None = None,
-        *,
-        weighting: QueryWeighting | None = None,
-        expansion: QueryExpansion | None = None,
-    ) -> ScoreExplanation:
-        """Explain the score of a chunk with this text: the inner product of both vectors.
-
-        Parameters
-        ----------
-        query, weighting, expansion
-            As for :meth:`encode_queries`.
-        text, metadata
-            The chunk, as for :meth:`encode_documents`.
-
-        Returns
-        -------
-        ScoreExplanation
-            As of :meth:`rag_bm25.BM25Index.explain`.
-        """
-        parsed, counted, given = Query.of(query), self._counted(), metadata or {}
-        (vector,) = self.encode_documents([text], [given])
-        weigher, encoder = self._weigher([parsed], counted, weighting, expansion), self._documents
-        terms, stats = weigher.terms(parsed, counted.statistics), counted.statistics.idf_inputs
-        asked = QueryFacts(str(parsed), terms, stop_words_in(encoder.analyzer, parsed, terms), weigher.weighting, stats)
-        counts = encoder.count_text(text), encoder.field_counts(given)
-        chunk = ChunkFacts("text", *counts, vector, encoder.weighting, encoder.length_unit)
-        return explain_score(asked, chunk, namespace="")
-
-    def _weigher(
-        self,
-        queries: Sequence[Query],
-        counted: EncoderCounts,
-        weighting: QueryWeighting | None,
-        expansion: QueryExpansion | None,
-    ) -> QueryEncoder:
-        """Return the encoder of queries; it reads the vocabulary only where a query asks for it."""
-        if any(query.has_conditions for query in queries):
-            raise ParameterError("must, must_not and phrases are not supported here: a vector cannot express them")
-        expander = self._expanders.make(expansion)
-        own = self.config.query_weighting()
-        weights = own if weighting is None else weighting.over(own)
-        if weights.reweighs:
-            raise ParameterError("k1, b and length of a query are not supported here: a vector cannot express them")
-        return QueryEncoder(self._documents.analyzer, weights, counted.ids, expander)
-
-
-class BM25Encoder(CountingEncoder):
+class BM25Encoder:
     """Encode chunks and queries for a vector store that other software fills.
 
     A chunk's vector depends on the chunk alone, so encoding counts nothing. Queries are weighed by counts: pass every
@@ -209,6 +87,7 @@ class BM25Encoder(CountingEncoder):
         self._documents = config.document_encoder()
         self._statistics = CountsByNamespace()
         self._vocabulary = Vocabulary()
+        self._expanders = Expanders(self._documents.analyzer, lambda: self._vocabulary)
         self._lock = threading.Lock()
 
     @property
@@ -281,12 +160,86 @@ class BM25Encoder(CountingEncoder):
                 raise InputError("forget() was given texts that were not learned")
             self._statistics.add("", -gone)
 
-    def _counted(self) -> EncoderCounts:
-        with self._lock:
-            return EncoderCounts(self._statistics.whole, TermIds(self._vocabulary.displaced))
+    def encode_documents(
+        self, texts: Sequence[str], metadatas: Sequence[Mapping[str, Any] | None] | None = None
+    ) -> list[SparseVector]:
+        """Encode chunks; nothing is counted.
 
-    def _read_vocabulary(self) -> Vocabulary:
-        return self._vocabulary
+        Parameters
+        ----------
+        texts, metadatas
+            The chunks' texts, and one mapping for each if the config has fields; None, or a mapping without a field,
+            is a chunk without it.
+
+        Returns
+        -------
+        list of SparseVector
+            As of :class:`TextEncoder`.
+        """
+        plain, given = check_texts(texts, metadatas, self.config.fields)
+        return list(self._documents.encode(plain, self._counted().ids, given).vectors)
+
+    def encode_queries(
+        self,
+        queries: Sequence[QueryLike],
+        *,
+        weighting: QueryWeighting | None = None,
+        expansion: QueryExpansion | None = None,
+    ) -> list[SparseVector]:
+        """Encode queries, weighed by the counts.
+
+        Parameters
+        ----------
+        queries : sequence of str, mapping or Query
+            Any number, without conditions, which no vector can hold.
+        weighting : QueryWeighting, optional
+            In place of that of the config.
+        expansion : QueryExpansion, optional
+            Synonyms and near spellings to search for, too, and how prefixes are completed.
+
+        Returns
+        -------
+        list of SparseVector
+            Weights > 0; empty where no term is known.
+        """
+        check_sequence("queries", queries, "str")
+        parsed, counted = list(map(Query.of, queries)), self._counted()
+        weigher = self._weigher(parsed, counted, weighting, expansion)
+        return [weigher.encode(query, counted.statistics) for query in parsed]
+
+    def explain(
+        self,
+        query: QueryLike,
+        text: str,
+        metadata: Mapping[str, Any] | None = None,
+        *,
+        weighting: QueryWeighting | None = None,
+        expansion: QueryExpansion | None = None,
+    ) -> ScoreExplanation:
+        """Explain the score of a chunk with this text: the inner product of both vectors.
+
+        Parameters
+        ----------
+        query
+            As for :meth:`encode_queries`.
+        text, metadata
+            The chunk, as for :meth:`encode_documents`.
+        weighting, expansion
+            As for :meth:`encode_queries`.
+
+        Returns
+        -------
+        ScoreExplanation
+            As of :meth:`rag_bm25.BM25Index.explain`.
+        """
+        parsed, counted, given = Query.of(query), self._counted(), metadata or {}
+        (vector,) = self.encode_documents([text], [given])
+        weigher, encoder = self._weigher([parsed], counted, weighting, expansion), self._documents
+        terms, stats = weigher.terms(parsed, counted.statistics), counted.statistics.idf_inputs
+        asked = QueryFacts(str(parsed), terms, stop_words_in(encoder.analyzer, parsed, terms), weigher.weighting, stats)
+        counts = encoder.count_text(text), encoder.field_counts(given)
+        chunk = ChunkFacts("text", *counts, vector, encoder.weighting, encoder.length_unit)
+        return explain_score(asked, chunk, namespace="")
 
     def save(self, path: str | Path) -> None:
         """Write parameters, counts and terms to a file.
@@ -328,6 +281,28 @@ class BM25Encoder(CountingEncoder):
         encoder._vocabulary = vocabulary
         encoder._statistics.add("", total.marked(vocabulary))
         return encoder
+
+    def _counted(self) -> _Counts:
+        """Return the counts of now."""
+        with self._lock:
+            return _Counts(self._statistics.whole, TermIds(self._vocabulary.displaced))
+
+    def _weigher(
+        self,
+        queries: Sequence[Query],
+        counted: _Counts,
+        weighting: QueryWeighting | None,
+        expansion: QueryExpansion | None,
+    ) -> QueryEncoder:
+        """Return the encoder of queries; it reads the vocabulary only where a query asks for it."""
+        if any(query.has_conditions for query in queries):
+            raise ParameterError("must, must_not and phrases are not supported here: a vector cannot express them")
+        expander = self._expanders.make(expansion)
+        own = self.config.query_weighting()
+        weights = own if weighting is None else weighting.over(own)
+        if weights.reweighs:
+            raise ParameterError("k1, b and length of a query are not supported here: a vector cannot express them")
+        return QueryEncoder(self._documents.analyzer, weights, counted.ids, expander)
 
 
 def document_encoding(encoder: TextEncoder, *, learn: bool) -> Callable[[Sequence[str]], list[SparseVector]]:

@@ -20,13 +20,12 @@ def sparse_embedding(encoder: TextEncoder, *, learn: bool = False) -> BaseSparse
 
     The store passes to an embedding the texts that it adds, but not those that it deletes or replaces. So
     ``embed_documents`` counts nothing by default: keep the counts yourself, with ``learn``, ``forget`` or ``fit`` of
-    the encoder, or count the texts in the store with :func:`~rag_bm25.adapters.adopt`.
+    the encoder.
 
     Parameters
     ----------
     encoder : TextEncoder
-        A :class:`~rag_bm25.adapters.BM25Encoder`, :class:`~rag_bm25.adapters.AdoptedEncoder` or
-        :class:`~rag_bm25.BM25Index`.
+        A :class:`~rag_bm25.adapters.BM25Encoder` or a :class:`~rag_bm25.BM25Index`.
     learn : bool
         Count every text that is embedded, by a :class:`~rag_bm25.adapters.BM25Encoder` only (else a ParameterError);
         correct if texts are only ever added, each once.

@@ -11,7 +11,6 @@ from typer.core import TyperCommand
 
 from rag_bm25._version import __version__
 from rag_bm25.cli import (
-    adopting,
     calibrating,
     evaluating,
     ingesting,
@@ -188,13 +187,6 @@ _add(
     "scifact --measure nDCG@20 --measure AP@100 --embedding langchain_openai:OpenAIEmbeddings",
     "judgements --uri http://localhost:19530 --collection manuals",
     "scifact --compare fields=none",
-)
-_add(
-    "adopt",
-    adopting.adopt_,
-    "LangChainCollection --chunk-size 500",
-    "LangChainCollection",
-    """articles --text-field body --filter 'lang == "zh"' --chunk-size 500 --output articles.json.gz""",
 )
 _add(
     "serve",

@@ -135,7 +135,7 @@ def render_stats(stats: IndexStats) -> Text:
         "k1, b": f"{stats.k1:g}, {stats.b:g}",
         "s": f"{stats.chunk_size_ratio:.3f} = chunk size / mean length",
         "k1', b'": f"{stats.effective_k1:.3f}, {stats.effective_b:.3f}: effective k1 and b, with the mean length",
-        "engine": "unknown" if stats.storage is None else _format_storage(stats.storage),
+        "engine": _format_storage(stats.storage),
     }
     return _format_lines(Text(stats.name, style="bold"), rows)
 

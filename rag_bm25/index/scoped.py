@@ -165,8 +165,7 @@ class ScopedStatistics(LiveStatistics):
             while batch := list(islice(rows, ROWS_AT_ONCE)):
                 for name in {row.namespace for row in batch}:
                     own = [row for row in batch if row.namespace == name]
-                    change = Contribution.of((row.vector for row in own), (row.length for row in own))
-                    counts.add(name, change.marked(of_all.of_one(name)))
+                    counts.add(name, Contribution.of_rows(own).marked(of_all.of_one(name)))
             told.update(chunks=counts.num_chunks, terms=counts.whole.num_terms)
         return counts
 

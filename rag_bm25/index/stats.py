@@ -44,8 +44,8 @@ class IndexStats:
     effective_k1, effective_b : float
         Parameters with which exact BM25, by the measured mean length, gives the same weights, see
         :func:`rag_bm25.weighting.calibration.effective_parameters`; `effective_b` holds for every weighting with a b.
-    storage : StorageInfo, optional
-        How the engine stores the chunks: its version, and what it has built. None for an adopted collection.
+    storage : StorageInfo
+        How the engine stores the chunks: its version, and what it has built.
     """
 
     name: str
@@ -66,7 +66,7 @@ class IndexStats:
     chunk_size_ratio: float
     effective_k1: float
     effective_b: float
-    storage: StorageInfo | None = None
+    storage: StorageInfo
 
 
 def compute_stats(
@@ -74,7 +74,7 @@ def compute_stats(
     config: IndexConfig,
     statistics: CorpusCounts,
     namespaces: Sequence[str],
-    storage: StorageInfo | None = None,
+    storage: StorageInfo,
 ) -> IndexStats:
     """Return the figures of some statistics; `namespaces` are all that exist."""
     ratio = config.chunk_size / statistics.mean_length if statistics.mean_length else 1.0

@@ -236,7 +236,7 @@ class MilvusBM25VectorStore(IndexOwner, VectorStore):
         return await super().asimilarity_search_with_score(query, k, **await self._aembed(query, kwargs))
 
     def similarity_search_by_vector(self, embedding: list[float], k: int = 4, **kwargs: Any) -> list[Document]:
-        return self.similarity_search("", k, **{**kwargs, "mode": "dense", "query_embedding": embedding})
+        return self.similarity_search("", k, **_by_vector(embedding, kwargs))
 
     def similarity_search_with_score_by_vector(
         self, embedding: list[float], k: int = 4, **kwargs: Any
@@ -257,7 +257,7 @@ class MilvusBM25VectorStore(IndexOwner, VectorStore):
         list of (Document, float)
             By falling score.
         """
-        return self.similarity_search_with_score("", k, **{**kwargs, "mode": "dense", "query_embedding": embedding})
+        return self.similarity_search_with_score("", k, **_by_vector(embedding, kwargs))
 
     def max_marginal_relevance_search(
         self, query: str, k: int = 4, fetch_k: int = 20, lambda_mult: float = 0.5, **kwargs: Any
@@ -304,8 +304,7 @@ class MilvusBM25VectorStore(IndexOwner, VectorStore):
     def max_marginal_relevance_search_by_vector(
         self, embedding: list[float], k: int = 4, fetch_k: int = 20, lambda_mult: float = 0.5, **kwargs: Any
     ) -> list[Document]:
-        options = {**kwargs, "mode": "dense", "query_embedding": embedding}
-        return self.max_marginal_relevance_search("", k, fetch_k, lambda_mult, **options)
+        return self.max_marginal_relevance_search("", k, fetch_k, lambda_mult, **_by_vector(embedding, kwargs))
 
     def _similarity_search_with_relevance_scores(
         self, query: str, k: int = 4, **kwargs: Any
@@ -365,3 +364,8 @@ class MilvusBM25VectorStore(IndexOwner, VectorStore):
 
     def _relevance(self, request: _Request, hits: Sequence[Hit]) -> NDArray[np.float64]:
         return relevance_scores(self.index, request.query, hits, mode=request.mode, options=request.options)
+
+
+def _by_vector(embedding: list[float], options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of a search for a vector, whose query has no text."""
+    return {**options, "mode": "dense", "query_embedding": embedding}

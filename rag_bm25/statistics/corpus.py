@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rag_bm25.statistics.count_table import Channels
+    from rag_bm25.store.rows import ChunkRow
     from rag_bm25.vectors.sparse import SparseVector
 
 MAX_COUNT = 2**53  # of any count, on either side of 0: JSON and float64 are exact up to here
@@ -44,6 +45,11 @@ class Contribution:
         ids, df = np.unique(np.concatenate(all_ids or [NO_IDS]), return_counts=True)
         first = int(len(ids) > 0 and ids[0] == NO_TERMS_ID)
         return cls(len(all_ids), int(sum(lengths)), ids[first:], df[first:].astype(np.int64))
+
+    @classmethod
+    def of_rows(cls, rows: Sequence[ChunkRow]) -> Contribution:
+        """Count chunks, given their rows with the vectors."""
+        return cls.of((row.vector for row in rows), (row.length for row in rows))
 
     @property
     def counts(self) -> Counts:

@@ -14,7 +14,7 @@ from rag_bm25 import StoreError, __version__
 from rag_bm25.cli import main
 
 pytestmark = pytest.mark.usefixtures("databases")
-COMMANDS = ("adopt", "ingest", "search", "explain", "stats", "verify", "delete", "calibrate", "evaluate")
+COMMANDS = ("ingest", "search", "explain", "stats", "verify", "delete", "calibrate", "evaluate")
 
 
 def test_without_arguments_help_is_shown() -> None:

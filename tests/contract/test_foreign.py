@@ -17,7 +17,6 @@ from support.programs import environment
 
 from rag_bm25 import (
     BM25Index,
-    FilterError,
     FormatError,
     IndexConfig,
     IndexNotFoundError,
@@ -25,11 +24,10 @@ from rag_bm25 import (
     StoreError,
     StoreLockedError,
 )
-from rag_bm25.adapters import AdoptedEncoder, BM25Encoder, adopt
+from rag_bm25.adapters import BM25Encoder
 from rag_bm25.ingestion import CollectionRows
 from rag_bm25.ingestion.ingesting import IngestReport
 from rag_bm25.store.milvus.foreign import ExternalCollection
-from rag_bm25.store.rows import LogRow
 from rag_bm25.vectors.sparse import SparseVector
 
 CONFIG = IndexConfig(chunk_size=30)
@@ -132,15 +130,9 @@ class Others:
 
         return ExternalCollection(Connection(self.uri), self.name)
 
-    def read(self, filter: str = "") -> list[str]:
+    def read(self) -> list[str]:
         with closing(self.opened()) as collection:
-            return [text for page in collection.texts("text", filter) for text in page]
-
-    def adopt(self, **options: Any) -> AdoptedEncoder:
-        return adopt(self.uri, self.name, **{"config": CONFIG, **options})
-
-    def encoder(self) -> AdoptedEncoder:
-        return AdoptedEncoder.open(self.uri, self.name)
+            return [row["text"] for page in collection.rows(["text"]) for row in page]
 
 
 def release(path: str) -> None:
@@ -183,7 +175,7 @@ class TestReading:
             for page in (1, 3, 1000):
                 monkeypatch.setattr("rag_bm25.store.milvus.foreign.FIRST_PAGE", page)
                 monkeypatch.setattr("rag_bm25.store.milvus.foreign.PAGE_BYTES", page * 100)
-                found = [text for texts in collection.texts("text") for text in texts]
+                found = [row["text"] for rows in collection.rows(["text"]) for row in rows]
                 assert sorted(found) == sorted(texts), page
 
     @pytest.mark.slow
@@ -191,9 +183,9 @@ class TestReading:
         texts = [f"t{number}" for number in range(20_000)]
         others.fill(texts)
         with closing(others.opened()) as collection:
-            pages = list(collection.texts("text"))
+            pages = list(collection.rows(["text"]))
             assert collection.count() == 20_000
-        assert sorted(text for page in pages for text in page) == sorted(texts)
+        assert sorted(row["text"] for page in pages for row in page) == sorted(texts)
         assert max(map(len, pages)) <= 10_000
 
     @pytest.mark.slow
@@ -207,33 +199,14 @@ class TestReading:
                     others.name, [{**row, "key": key, "text": f"{key:<60000}"} for key in range(start, start + 260)]
                 )
         with closing(others.opened()) as collection:
-            pages = [[int(text) for text in page] for page in collection.texts("text")]
+            pages = [[int(row["text"]) for row in page] for page in collection.rows(["text"])]
         assert [key for page in pages for key in page] == list(range(1_300))
         assert max(map(len, pages[1:])) <= 70
-
-    def test_a_filter_over_the_collection_s_own_fields(self, others: Others) -> None:
-        others.fill(sentences(30))
-        with closing(others.opened()) as collection:
-            assert collection.count("n >= 10 and n < 13") == 3
-        assert others.read("n >= 10 and n < 13 or n == 29") == [sentences(30)[at] for at in (10, 11, 12, 29)]
-
-    @pytest.mark.parametrize("filter", ["n >= 0 andd n == 2", "n == 1) or (n == 2", "nowhere[ == 2"])
-    def test_a_filter_that_cannot_be_read(self, others: Others, filter: str) -> None:
-        others.fill(sentences(3))
-        with pytest.raises(FilterError):
-            others.read(filter)
 
     def test_texts_with_nul_and_without_text(self, others: Others) -> None:
         texts = ["a\0b", "", "  ", "\0"]
         others.fill(texts)
         assert others.read() == texts
-
-    def test_null_is_a_text_without_terms(self, others: Others, engine: str) -> None:
-        if engines.dialect_of(engine) == "lite2":
-            pytest.skip("milvus-lite 2.5 has no null")
-        others.fill(["apple", None, "fig"])
-        assert others.read() == ["apple", "", "fig"]
-        assert others.adopt(vector_field="weights").num_chunks == 3
 
     def test_a_key_of_several_rows_counts_once(self, others: Others) -> None:
         others.fill(["apple"] * 3, [1, 1, 2])
@@ -243,64 +216,41 @@ class TestReading:
         with others.client() as client:
             others.create(client)
         assert others.read() == []
-        assert others.adopt(vector_field="weights").num_chunks == others.encoder().num_chunks == 0
-        assert others.encoder().encode_queries(["milvus"]) == [SparseVector.from_dict({})]
 
 
 class TestRefusals:
     def test_what_is_not_there(self, others: Others, tmp_path: Path) -> None:
         replace(others, name=f"{others.name}_other").fill(sentences(3))
         with pytest.raises(IndexNotFoundError, match=f"collection '{others.name}' not found at "):
-            others.adopt()
+            others.opened()
         with pytest.raises(IndexNotFoundError, match=r"database .* not found"):
-            adopt(tmp_path / "other.db", "X", config=CONFIG)
+            replace(others, uri=str(tmp_path / "other.db")).opened()
         assert not (tmp_path / "other.db").exists()
 
     def test_fields(self, others: Others) -> None:
         others.fill(sentences(3))
-        for field in ("body", "key", "weights"):
+        for field in ("key", "weights"):
             with pytest.raises(ParameterError, match=rf"text_field must be a VARCHAR field .*\(text\), got '{field}'"):
-                others.adopt(text_field=field)
-        with pytest.raises(
-            ParameterError, match=r"vector_field must be a SPARSE_FLOAT_VECTOR .*\(weights\), got 'dense'"
-        ):
-            others.adopt(vector_field="dense")
-        with others.client() as client:
-            assert f"{others.name}_bm25" not in client.list_collections()
-
-    def test_a_collection_without_sparse_vectors(self, others: Others) -> None:
-        with others.client() as client:
-            others.create(client, sparse=False)
-        with pytest.raises(ParameterError, match=r"has no SPARSE_FLOAT_VECTOR field.*: add one .* --from-collection "):
-            others.adopt()
-        with others.client() as client:
-            assert f"{others.name}_bm25" not in client.list_collections()
+                CollectionRows(others.uri, others.name, text_field=field)
+        with pytest.raises(ParameterError, match=r"vector_field must be a FLOAT_VECTOR .*\(dense\), got 'weights'"):
+            CollectionRows(others.uri, others.name, vector_field="weights")
 
     def test_an_index(self, others: Others) -> None:
         with BM25Index.open(others.uri, others.name, config=CONFIG) as index:
             index.add(["apple"])
         for name in (others.name, f"{others.name}_bm25"):
             with pytest.raises(ParameterError, match=f"'{name}' is of an index of rag_bm25"):
-                adopt(others.uri, name, config=CONFIG)
+                replace(others, name=name).opened()
         with BM25Index.open(others.uri, others.name) as index:
             assert index.verify().ok
 
-    def test_a_collection_of_others_in_the_place_of_the_log(self, others: Others) -> None:
+    def test_an_index_in_the_place_of_the_collection(self, others: Others) -> None:
         others.fill(sentences(3))
-        beside = replace(others, name=f"{others.name}_bm25")
-        beside.fill(sentences(2))
-        before = beside.state()
-        with pytest.raises(FormatError, match="is not one of an index"):
-            others.adopt()
-        assert beside.state() == before
-
-    def test_an_index_over_what_was_adopted(self, others: Others) -> None:
-        others.fill(sentences(3))
-        weights = others.adopt().encode_queries(["milvus"])
+        before = others.state()
         for options in ({}, {"config": CONFIG}, {"config": CONFIG, "repair": True}):
             with pytest.raises(FormatError, match="is not one of an index"):
                 BM25Index.open(others.uri, others.name, **options)
-        assert others.encoder().encode_queries(["milvus"]) == weights
+        assert others.state() == before
 
 
 class TestIngesting:
@@ -395,61 +345,17 @@ def contents(index: BM25Index) -> list[Any]:
     return [(chunk.id, chunk.text, chunk.metadata, dense[chunk.id].tolist()) for chunk in chunks]
 
 
-class TestStoring:
-    def test_the_collection_stays_as_it_is(self, others: Others) -> None:
-        others.fill(sentences(50))
-        *before, names = others.state()
-        others.adopt(store=False)
-        assert others.state() == (*before, names)
-        others.adopt()
-        others.adopt()
-        others.encoder().refresh()
-        assert others.state() == (*before, sorted([*names, f"{others.name}_bm25"]))
-
-    def test_what_others_did_meanwhile_is_counted(self, others: Others) -> None:
-        others.fill(sentences(40))
-        others.adopt()
-        reader = others.encoder()
-        vector = {"weights": {1: 1.0}, "dense": [0.0, 1.0]}
-        with others.client() as client:
-            client.load_collection(others.name)
-            client.delete(others.name, ids=[0, 1, 2, 7])
-            client.upsert(others.name, [{**vector, "key": 5, "text": "changed 文本", "n": 5}])
-            client.insert(others.name, [{**vector, "key": 100, "text": "added milvus", "n": 100}])
-        texts = ["changed 文本", "added milvus", *(sentences(40)[at] for at in range(40) if at not in (0, 1, 2, 5, 7))]
-        queries = ["changed", "added", "milvus", "unique7", "unique8"]
-        expected = BM25Encoder(CONFIG).fit(texts).encode_queries(queries)
-        assert others.adopt(config=None).encode_queries(queries) == expected
-        assert reader.num_chunks == 40
-        reader.refresh()
-        assert reader.encode_queries(queries) == expected
-
-    def test_a_store_beside_cannot_reach_the_collection(self, others: Others) -> None:
-        from rag_bm25.store.milvus.connection import Connection
-        from rag_bm25.store.milvus.log_store import MilvusLogStore
-
-        others.fill(sentences(5))
-        before = others.state()
-        store = MilvusLogStore(Connection(others.uri), others.name)
-        try:
-            store.create()
-            for name in ("insert_chunks", "delete_chunks", "get_chunks", "scan_chunks", "search", "count_chunks"):
-                assert not hasattr(store, name)
-            store.insert_log([LogRow("k", "delta")])
-            assert (store.exists(), store.log_keys()) == (True, ["k"])
-            store.drop()
-            assert not store.exists()
-        finally:
-            store.close()
-        assert others.state() == before
-
-
 class TestRanking:
     def test_searching_with_pymilvus_ranks_and_scores_as_an_index_does(self, others: Others) -> None:
         texts = sentences(300)
         others.fill(texts)
-        others.adopt(vector_field="weights")
-        encoder = others.encoder()
+        encoder = BM25Encoder(CONFIG)
+        with others.client() as client:
+            client.load_collection(others.name)
+            pages = client.query_iterator(others.name, batch_size=100, output_fields=["text"])
+            for page in iter(pages.next, []):
+                encoder.learn([row["text"] for row in page])
+            pages.close()
         queries = [
             "milvus 检索",
             "解除劳动合同",
@@ -495,9 +401,9 @@ class TestEnginesOfOthers:
         with others.client() as client:
             for _ in range(2):
                 with pytest.raises(StoreLockedError, match="is open in this process through pymilvus"):
-                    others.adopt()
+                    others.read()
             assert len(client.query("theirs", filter="key >= 0", output_fields=["key"])) == 5
-        assert others.adopt().num_chunks == 5
+        assert len(others.read()) == 5
 
     def test_one_of_milvus_lite_3_in_this_process_is_shared_and_goes_on(self, tmp_path: Path) -> None:
         if not engines.lite_version() or is_lite2():
@@ -506,7 +412,7 @@ class TestEnginesOfOthers:
         others.fill(sentences(5))
         with others.client() as client:
             client.load_collection("theirs")
-            assert others.adopt().num_chunks == 5
+            assert len(others.read()) == 5
             assert len(client.query("theirs", filter="key >= 0", output_fields=["key"])) == 5
 
     @pytest.mark.slow
@@ -533,9 +439,9 @@ class TestEnginesOfOthers:
         assert holder.stdout.readline() == "open\n"
         for _ in range(3):  # the refused one used to remove the lock, and the next one then wrote beside the holder
             with pytest.raises(StoreError):
-                others.adopt()
+                others.read()
         assert holder.communicate("go on\n")[0] == "5 ['theirs']\n"
-        assert others.adopt().num_chunks == 5
+        assert len(others.read()) == 5
 
     def test_a_collection_that_a_server_has_not_loaded_is_not_loaded(self, others: Others, engine: str) -> None:
         if engine == "embedded":
@@ -544,5 +450,5 @@ class TestEnginesOfOthers:
         with others.client() as client:
             client.release_collection(others.name)
             with pytest.raises(StoreError, match=r"is not loaded \(its state is NotLoad\): load it"):
-                others.adopt()
+                others.read()
             assert client.get_load_state(others.name)["state"].name == "NotLoad"

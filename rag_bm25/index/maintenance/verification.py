@@ -224,8 +224,7 @@ def count_rows(statistics: CountsByNamespace, rows: Iterable[ChunkRow]) -> None:
     for row in rows:
         by_namespace[row.namespace].append(row)
     for namespace, some in by_namespace.items():
-        vectors, lengths = (row.vector for row in some), (row.length for row in some)
-        statistics.add(namespace, Contribution.of(vectors, lengths))
+        statistics.add(namespace, Contribution.of_rows(some))
 
 
 class _Recount:

@@ -23,7 +23,6 @@ def count_part(store: Store, scope: Scope, channels: Channels, events: Events) -
         total = CorpusCounts()
         rows = drop_superseded(chain.from_iterable(store.scan_chunks(scope, vectors=True)))
         while batch := list(islice(rows, ROWS_AT_ONCE)):
-            part = Contribution.of((row.vector for row in batch), (row.length for row in batch))
-            total.add(part.marked(channels))
+            total.add(Contribution.of_rows(batch).marked(channels))
         counts.update(chunks=total.num_chunks, terms=total.num_terms)
     return total

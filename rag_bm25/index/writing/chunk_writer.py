@@ -234,7 +234,7 @@ class ChunkWriter:
             with self._sending(intent, deletes=True):
                 delete_leftovers(self._store, intent)
             digests = [change.digest for change in intent.changes]
-            write.commit(_contribution(_flatten(_read_stored(self._store, digests))))
+            write.commit(Contribution.of_rows(_flatten(_read_stored(self._store, digests))))
             counts["chunks"] = len(digests)
 
     def _settle(self, namespace: str, digests: Iterable[str]) -> _Rows:
@@ -271,7 +271,7 @@ class ChunkWriter:
             rows = _new_rows(namespace, batch, inserting, chunks, encoded)
             deleted = {pk for change in changes for pk in change.deleted_pks}
             kept = [row for row in before if row.pk not in deleted]
-            intent = Intent(batch, self._writer, time.time(), namespace, list(changes), _contribution(before))
+            intent = Intent(batch, self._writer, time.time(), namespace, list(changes), Contribution.of_rows(before))
 
             write = self._log.open_write(intent, staged.new)
             if rows:
@@ -281,7 +281,7 @@ class ChunkWriter:
             with self._sending(intent, deletes=True):
                 self._delete([row for row in before if row.pk in deleted])
             write.renew(after=LEASE_SECONDS / 3)
-            self._commit(write, _contribution([*kept, *rows]))
+            self._commit(write, Contribution.of_rows([*kept, *rows]))
             counts.update(inserted=len(rows), deleted=len(deleted), terms=len(staged.new))
         return batch
 
@@ -410,7 +410,7 @@ def count_unfinished(store: Store, log: StatisticsLog) -> int:
     for intent in log.intents():
         stored = _read_stored(store, [change.digest for change in intent.changes])
         newest = [max(rows.values(), key=lambda row: row.batch) for rows in stored.values()]
-        log.count_unfinished(intent, _contribution(newest))
+        log.count_unfinished(intent, Contribution.of_rows(newest))
         superseded += len(_flatten(stored)) - len(newest)
     return superseded
 
@@ -443,11 +443,6 @@ def _is_unchanged(chunk: NewChunk, stored: Mapping[str, ChunkRow]) -> bool:
         and (chunk.dense is None or (row.dense is not None and np.array_equal(chunk.dense, row.dense)))
         for row in stored.values()
     )
-
-
-def _contribution(rows: Iterable[ChunkRow]) -> Contribution:
-    rows = list(rows)
-    return Contribution.of((row.vector for row in rows), (row.length for row in rows))
 
 
 def _flatten(stored: _Rows) -> list[ChunkRow]:

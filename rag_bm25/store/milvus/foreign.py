@@ -7,19 +7,15 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from rag_bm25.errors import FilterError, IndexNotFoundError, ParameterError, StoreError
-from rag_bm25.filters import Expression
 from rag_bm25.store.milvus.collection import IN_KEY_ORDER, Collection
-from rag_bm25.store.milvus.expressions import where_clause
 from rag_bm25.store.milvus.handle import EngineHandle
 from rag_bm25.store.milvus.limits import ReplyTooLargeError
-from rag_bm25.store.milvus.schema import CHUNK_FIELDS, LOG_FIELDS, as_vector
-from rag_bm25.store.rows import Scope
+from rag_bm25.store.milvus.schema import CHUNK_FIELDS, LOG_FIELDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from rag_bm25.store.milvus.connection import Connection
-    from rag_bm25.vectors.sparse import SparseVector
 
 FIRST_PAGE = 200  # until the size of the rows is known
 MAX_PAGE = 10_000  # below the 16,384 rows that an engine gives at once
@@ -62,15 +58,6 @@ class ExternalCollection:
             msg = f"{parameter} must be a {datatype} field of collection {self._rows.name!r} ({fitting}), got {field!r}"
             raise ParameterError(msg)
 
-    def require_sparse_field(self) -> None:
-        """Refuse a collection without sparse vectors: no query of it could use the counts."""
-        if "SPARSE_FLOAT_VECTOR" not in self._types.values():
-            raise ParameterError(
-                f"collection {self._rows.name!r} has no SPARSE_FLOAT_VECTOR field, in which a query could search: add "
-                "one with the vectors of encode_documents; or make an index of its rows, with their dense vectors: "
-                f"rag-bm25 ingest --from-collection {self._rows.name}"
-            )
-
     def describe_vectors(self, field: str) -> tuple[int, str]:
         """Return the dimension of a field of dense vectors, and the metric of its index, "" without one."""
         read, name = self._rows.engine.read, self._rows.name
@@ -78,51 +65,27 @@ class ExternalCollection:
         index = read("describe_index", name, indexes[0]) if indexes else {}
         return int(self._fields[field]["params"]["dim"]), index.get("metric_type", "")
 
-    def count(self, filter: str = "") -> int:
-        """Count rows: more than :meth:`texts` gives where an engine keeps several rows of one key."""
-        return self._rows.count(self._clause(filter))
+    def count(self) -> int:
+        """Count rows: more than :meth:`rows` gives where an engine keeps several rows of one key."""
+        return self._rows.count()
 
-    def _is_empty(self) -> bool:
-        """Tell before any vector is read: milvus-lite 2.5 fails on those of a collection that was never filled."""
-        return not self.count()
-
-    def texts(self, text_field: str, filter: str = "") -> Iterator[list[str]]:
-        """Stream the texts of :meth:`rows`; "" where a text is null."""
-        for rows in self.rows([text_field], filter):
-            yield [row.get(text_field) or "" for row in rows]
-
-    def rows(self, output: Sequence[str], filter: str = "") -> Iterator[list[dict[str, Any]]]:
+    def rows(self, output: Sequence[str]) -> Iterator[list[dict[str, Any]]]:
         """Stream all rows with their keys and some fields, in the order of the keys, each key once.
 
         A page has about 4 MiB, or one row. Rows that are added or deleted meanwhile may or may not be seen.
         """
-        where = self._clause(filter)
-        if self._is_empty():
-            return
         output = list(dict.fromkeys([self.key, *output]))
         after, seen, size = "", set[Any](), FIRST_PAGE
         while True:
             if len(seen) + size > MAX_PAGE:
                 size = MAX_PAGE - len(seen)
-            found = self._page(_both(where, after), output, size, len(seen))
+            found = self._page(after, output, size, len(seen))
             rows = [row for row in found if row[self.key] not in seen]
             if not rows:
                 return
             yield rows
             after, seen = self._rest(found, after, seen)
             size = _page_size(rows)
-
-    def sample(self, text_field: str, vector_field: str, limit: int) -> list[tuple[Any, str, SparseVector]]:
-        """Read the first rows, some 100 at most: key, text and sparse vector, unless one of them is missing."""
-        if self._is_empty():
-            return []
-        output = [self.key, text_field, vector_field]
-        rows = self._rows.query("", output, limit=limit, **IN_KEY_ORDER)
-        return [
-            (row[self.key], row[text_field], as_vector(row[vector_field]))
-            for row in rows
-            if row.get(text_field) is not None and row.get(vector_field)
-        ]
 
     def _describe(self) -> dict[str, Any]:
         """Return what the engine says of the collection; refuse one of an index."""
@@ -148,9 +111,6 @@ class ExternalCollection:
                 "the options that its users need, for instance by load_collection of pymilvus, and try again"
             )
         self._rows.is_prepared = True
-
-    def _clause(self, filter: str) -> str:
-        return where_clause(self._rows.engine.dialect, Scope(Expression(filter) if filter.strip() else None))
 
     def _page(self, clause: str, output: Sequence[str], size: int, more: int) -> list[dict[str, Any]]:
         """Read rows in the order of their keys; fewer than `size` if the reply would be too large."""
@@ -182,10 +142,6 @@ class ExternalCollection:
         if isinstance(key, int):
             return f"{self.key} >= {key + 1}" if key < 0 else f"{self.key} > {key}"
         return f"{self.key} > {self._rows.engine.dialect.quote(key)}"
-
-
-def _both(*conditions: str) -> str:
-    return " and ".join(f"({condition})" for condition in conditions if condition)
 
 
 def _page_size(rows: Sequence[dict[str, Any]]) -> int:

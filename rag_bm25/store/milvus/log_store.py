@@ -30,9 +30,7 @@ if TYPE_CHECKING:
 class MilvusLogStore:
     """The log of ``X``, in the collection ``X_bm25``; satisfies :class:`~rag_bm25.store.protocol.LogStore`."""
 
-    def __init__(
-        self, connection: Connection, collection: str, *, read_only: bool = False, generation: int = 1
-    ) -> None:
+    def __init__(self, connection: Connection, collection: str, *, read_only: bool, generation: int) -> None:
         self._handle = EngineHandle(connection, collection, read_only=read_only, generation=generation)
         self._log = Collection(self._handle, f"{name_generation(collection, generation)}_bm25")
         self._own_log_writes = 0
@@ -71,11 +69,6 @@ class MilvusLogStore:
         """Create the log, as far as it is missing."""
         self._handle.writable()
         self._log.complete(LOG_FIELDS)
-
-    def drop(self) -> None:
-        """Drop the log with everything in it; a missing one is ignored."""
-        with self._log_changes():
-            self._drop_log()
 
     def close(self) -> None:
         self._handle.close()
