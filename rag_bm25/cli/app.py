@@ -159,7 +159,6 @@ _add(
 )
 _add("verify", maintaining.verify, "--collection manuals")
 _add("repair", maintaining.repair, "--collection manuals")
-_add("reencode", maintaining.reencode, "--collection manuals")
 _add(
     "delete",
     maintaining.delete,

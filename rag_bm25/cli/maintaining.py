@@ -1,4 +1,4 @@
-"""``rag-bm25 stats``, ``verify``, ``repair``, ``reencode`` and ``delete``."""
+"""``rag-bm25 stats``, ``verify``, ``repair`` and ``delete``."""
 
 from dataclasses import asdict
 from itertools import chain
@@ -121,23 +121,6 @@ def _repair(place: opt.IndexAddress, config: IndexConfig, progress: bool | None,
                 return cast("RepairReport", index.repaired)
     with index, progress_bars(progress) as update:
         return index.repair(erase=erase, progress=update)
-
-
-def reencode(place: opt.IndexAddress, progress: opt.ShowProgress = None, as_json: opt.AsJson = False) -> None:
-    """Encode all chunks again, with a new k1 for each term.
-
-    This is for the weightings bm25-adpt and bm25t, after the first large ingestion and when the index has grown by half
-    or so; with all others there is nothing to do. An interrupted run can be repeated, and writes only what is missing.
-    """
-    with place.open_existing() as index, progress_bars(progress) as update:
-        report, weighting = index.reencode(progress=update), index.config.weighting
-    own_k1 = f"{count(report.num_terms, 'term')} with a k1 of their own, {report.mean_k1:.3f} on average"
-    print_result(
-        as_json,
-        {"weighting": weighting, **asdict(report)},
-        f"{report.reencoded:,} of {count(report.num_chunks, 'chunk')} encoded again, with the weighting {weighting}",
-        *([own_k1] if report.num_terms else []),
-    )
 
 
 def delete(

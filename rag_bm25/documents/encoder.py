@@ -12,10 +12,9 @@ import numpy as np
 
 from rag_bm25.documents.lengths import LengthUnit, batch_lengths, chunk_length
 from rag_bm25.documents.token_numbers import number_tokens
-from rag_bm25.vectors.sparse import EMPTY, SparseBatch, SparseVector, sum_by_key
+from rag_bm25.vectors.sparse import SparseBatch, sum_by_key
 from rag_bm25.vectors.terms import NO_TERMS_ID, StagedTerms, TermIds
 from rag_bm25.weighting.fields import field_text
-from rag_bm25.weighting.formulas import WEIGHTINGS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -74,14 +73,12 @@ class DocumentEncoder:
         texts: Sequence[str],
         ids: Mapping[str, int] | None = None,
         metadatas: Sequence[Mapping[str, Any]] | None = None,
-        term_k1: SparseVector = EMPTY,
         counted: CountedChunks | None = None,
     ) -> EncodedChunks:
         """Encode chunks; each result depends on its own chunk alone."""
         counted = counted or self.count(texts, metadatas)
         tf, of_fields, lengths = self.summed(counted.with_ids(TermIds() if ids is None else ids))
-        k1 = self._k1_of(tf.ids, term_k1)
-        weights = self.weighting.weights(tf.values, tf.per_entry(lengths), k1, of_fields)
+        weights = self.weighting.weights(tf.values, tf.per_entry(lengths), of_fields)
         weighed = SparseBatch(tf.indptr, tf.ids, weights.astype(np.float32))
         return EncodedChunks(_with_placeholders(weighed), lengths)
 
@@ -114,13 +111,6 @@ class DocumentEncoder:
         spans = {name: slice(at * size, (at + 1) * size) for at, name in enumerate(names)}
         return CountedChunks(numbered.terms, {name: (tf.rows(span), all_lengths[span]) for name, span in spans.items()})
 
-    def frequencies(
-        self, texts: Sequence[str], ids: Mapping[str, int], metadatas: Sequence[Mapping[str, Any]]
-    ) -> tuple[NDArray[np.uint32], NDArray[np.float64]]:
-        """Return weighted and normalised term frequencies, summed over text and fields."""
-        tf, of_fields, lengths = self.summed(self.count(texts, metadatas).with_ids(ids))
-        return tf.ids, self.weighting.frequencies(tf.values, tf.per_entry(lengths)) + of_fields
-
     def terms(self, text: str, metadata: Mapping[str, Any]) -> list[str]:
         """Return the terms of a chunk and its fields."""
         counted = [self.count_text(text), *self.field_counts(metadata).values()]
@@ -134,11 +124,6 @@ class DocumentEncoder:
         """Count the terms of a text."""
         tokens = self.analyzer(text)
         return FieldCounts(Counter(tokens), chunk_length(text, tokens, self.length_unit))
-
-    def _k1_of(self, ids: NDArray[np.uint32], term_k1: SparseVector) -> NDArray[np.float64] | None:
-        """Look up the k1 of each entry; None if all terms have the same k1."""
-        per_term = WEIGHTINGS[self.weighting.form].k1_per_term
-        return term_k1.get_many(ids, self.weighting.k1) if per_term else None
 
     def summed(self, parts: Mapping[str, _Part]) -> tuple[SparseBatch, NDArray[np.float64] | float, NDArray[np.int64]]:
         """Return the tf in the texts, 0 for a term of fields alone, the sums over the fields, and the lengths."""

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rag_bm25.documents.encoder import TEXT
-from rag_bm25.vectors.sparse import SparseBatch, SparseVector
+from rag_bm25.vectors.sparse import SparseBatch
 from rag_bm25.vectors.terms import NO_TERMS_ID
-from rag_bm25.weighting.formulas import WEIGHTINGS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
 
     from rag_bm25.documents.encoder import DocumentEncoder
     from rag_bm25.store.rows import ChunkRow
+    from rag_bm25.vectors.sparse import SparseVector
     from rag_bm25.weighting.document import DocumentWeighting
 
 
@@ -33,17 +33,14 @@ class Reweigher:
     encoder: DocumentEncoder  # of the stored vectors
     weighting: DocumentWeighting  # of the same form and fields
     ids: Mapping[str, int]
-    term_k1: SparseVector
 
     def vectors(self, rows: Sequence[ChunkRow], terms: NDArray[np.uint32] | None = None) -> list[SparseVector]:
         """Weigh rows, which have contents and vectors; of some terms alone, vectors may have others, too."""
         if not rows:
             return []
-        if WEIGHTINGS[self.weighting.form].k1_per_term:  # that of the time when a chunk was encoded is not known
-            return list(self._encode(rows))
         tf, of_fields, lengths = self._recover(rows, terms)
         known = np.where(tf.values < 0, 1, tf.values)
-        weights = self.weighting.weights(known, lengths, of_fields=of_fields)
+        weights = self.weighting.weights(known, lengths, of_fields)
         vectors = list(SparseBatch(tf.indptr, tf.ids, weights.astype(np.float32)))
         unknown = np.unique(tf.per_entry(np.arange(len(tf)))[tf.values < 0]).tolist()
         for at, vector in zip(unknown, self._encode([rows[at] for at in unknown]), strict=True):
@@ -69,4 +66,4 @@ class Reweigher:
     def _encode(self, rows: Sequence[ChunkRow]) -> SparseBatch:
         texts, metadatas = [row.text for row in rows], [row.metadata for row in rows]
         encoder = replace(self.encoder, weighting=self.weighting)
-        return encoder.encode(texts, self.ids, metadatas, self.term_k1).vectors
+        return encoder.encode(texts, self.ids, metadatas).vectors

@@ -19,7 +19,6 @@ from rag_bm25.evaluation.measures import DEPTH, Measures, QueryMeasures, checked
 from rag_bm25.events import report_progress
 from rag_bm25.index.index import BM25Index
 from rag_bm25.index.settings import shared_side, weighting_for
-from rag_bm25.weighting.formulas import WEIGHTINGS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -243,8 +242,6 @@ def evaluate_each(
         with open_index(configs[places[0]]) as index:
             before = _after(progress, added * chunks, len(groups) * chunks)
             seconds = add_corpus(index, texts, before, fields, embeddings)
-            if texts and WEIGHTINGS[index.config.weighting].k1_per_term:
-                index.reencode()
             for place in places:
                 start, done = time.perf_counter(), _after(progress, len(results) * queries, len(configs) * queries)
                 weighting = weighting_for(configs[place], index.config)

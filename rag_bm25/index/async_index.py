@@ -101,7 +101,6 @@ class AsyncBM25Index:
     delete = _in_write_thread(BM25Index.delete)
     drop_namespace = _in_write_thread(BM25Index.drop_namespace)
     repair = _in_write_thread(BM25Index.repair)
-    reencode = _in_write_thread(BM25Index.reencode)
     calibrate_answers = _in_write_thread(BM25Index.calibrate_answers)
     verify = _in_write_thread(BM25Index.verify)  # writers wait for it
 

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from rag_bm25.hits.selection import H
     from rag_bm25.index.searching.group_store import Threads
     from rag_bm25.store.protocol import Store
-    from rag_bm25.vectors.sparse import SparseVector
     from rag_bm25.vectors.terms import Vocabulary
 
 
@@ -99,15 +98,7 @@ class GroupStatistics(LiveStatistics):
         terms = self._terms
         counts = MergedCounts([view.statistics for view in views], terms.renumberings, self._sums)
         displaced, problems = dict(terms.vocabulary.displaced), tuple(self.problems)
-        k1 = self._term_k1(views)
-        return StatisticsView(counts, displaced, k1, problems=problems, vocabulary=terms.vocabulary)
-
-    def _term_k1(self, views: Sequence[StatisticsView]) -> SparseVector:
-        """Return the table of the k1 of terms, which must be that of all indexes."""
-        tables = [one.vector(view.term_k1) for one, view in zip(self._terms.renumberings, views, strict=True)]
-        if other := next((at for at, table in enumerate(tables) if table != tables[0]), 0):
-            raise ConfigMismatchError(f"the k1 of terms: index {other} of the group has another table than index 0")
-        return tables[0]
+        return StatisticsView(counts, displaced, problems=problems, vocabulary=terms.vocabulary)
 
     def _snapshot(self) -> list[StatisticsView]:
         """Return what each index has read, all at one moment: none has changed since the first was looked at."""

@@ -45,7 +45,7 @@ from rag_bm25.index.generation import Generation
 from rag_bm25.index.lifetime import OfGeneration, WhileOpen, require_open
 from rag_bm25.index.live_statistics import LiveStatistics
 from rag_bm25.index.maintenance.answers import AnswerCalibration, AnswerFitter
-from rag_bm25.index.maintenance.reencoding import reencode, rewrite
+from rag_bm25.index.maintenance.rewriting import rewrite
 from rag_bm25.index.maintenance.verification import repair, verify
 from rag_bm25.index.opening import AS_IT_IS, OpenOptions, closed_on_failure, open_config, open_store
 from rag_bm25.index.searching.contexts import WINDOWS, add_contexts, read_passages
@@ -81,7 +81,6 @@ if TYPE_CHECKING:
     from rag_bm25.hits.options import SearchOptions
     from rag_bm25.index.arguments import FilterLike, Namespaces
     from rag_bm25.index.config import IndexConfig
-    from rag_bm25.index.maintenance.reencoding import ReencodeReport
     from rag_bm25.index.maintenance.verification import RepairReport, VerifyReport
     from rag_bm25.index.searching.hybrid import HybridOptions
     from rag_bm25.index.searching.term_listing import ChunkTerm, TermStatistics
@@ -547,32 +546,6 @@ class BM25Index:
             counts.update(asdict(report))
             return report
 
-    def reencode(self, *, progress: Callable[[Progress], None] | None = None) -> ReencodeReport:
-        """Estimate the k1 of each term again, and encode all chunks with it; for ``bm25-adpt`` and ``bm25t``.
-
-        These weightings take the k1 of a term from its frequencies in all chunks, which change as chunks come and go; a
-        stored vector does not. Until the first call every term has the config's k1; afterwards, terms with enough data
-        have their own, in chunks that are added later, too. Call it after the first large ingestion, and whenever the
-        index has grown by half or so. With every other weighting, nothing is read or written.
-
-        Searches go on meanwhile, over vectors of both tables. A call that is cut short can be made again, and writes
-        only the missing vectors. N and df do not change.
-
-        Parameters
-        ----------
-        progress : callable of Progress to None, optional
-            Called periodically with ``"chunks read and encoded"``. The total is twice the number of chunks.
-
-        Returns
-        -------
-        ReencodeReport
-            Numbers of chunks and terms.
-        """
-        self._require_writable()
-        check_callable("progress", progress)
-        now = self._current()
-        return reencode(now.store, now.live, now.encoder, progress)
-
     def calibrate_answers(
         self,
         queries: Sequence[QueryLike],
@@ -1005,8 +978,7 @@ class BM25Index:
         """
         now = self._current()
         plain, checked = check_texts(texts, metadatas, now.config.fields)
-        view = now.live.view
-        return list(now.encoder.encode(plain, view.ids, checked, view.term_k1).vectors)
+        return list(now.encoder.encode(plain, now.live.view.ids, checked).vectors)
 
     def encode_queries(
         self,

@@ -45,7 +45,7 @@ def narrow(index: BM25Index, *, filter: FilterLike = None, namespace: Namespaces
     """Return the part of an index that has some namespaces and fits a filter, which must be a mapping; only to read.
 
     Its hits, scores and answers are those of an index of these chunks alone, but for what the parameters of the index
-    hold: `chunk_size`, the k1 of terms and the model of confidences.
+    hold: `chunk_size` and the model of confidences.
     """
     part = parse_scope(filter, namespace)
     if isinstance(index, IndexGroup):

@@ -82,7 +82,7 @@ def weighting_for(config: IndexConfig, stored: IndexConfig) -> QueryWeighting:
 def shared_side(config: IndexConfig) -> IndexConfig:
     """Return a config with the defaults of all that a search can give: equal ones can share an index."""
     form, plain = WEIGHTINGS[config.weighting], document_side(config)
-    if form.k1_per_term or not config.k1:  # which a weight does not tell
+    if not config.k1:  # a weight does not tell the tf
         return plain
     return replace(plain, **{name: PARAMETERS[name].default for name in ("k1", "b") if name in form.parameters})
 

@@ -53,7 +53,6 @@ def reindex(
     Ids, metadata, namespaces and dense vectors are copied; texts are not split again. Chunks that the target already
     has cost no write: a call that was interrupted can be repeated. The model of
     :meth:`rag_bm25.BM25Index.calibrate_answers` is copied only if no parameter differs; the report tells if it is lost.
-    Weightings with a k1 for each term need :meth:`rag_bm25.BM25Index.reencode` afterwards.
 
     With a config, the next generation of the index is made beside the present one, under the same name. Searches and
     writes go on; writers wait at the end, for as long as it takes to list all keys and carry over the last changes.

@@ -8,11 +8,10 @@ from __future__ import annotations
 import html
 import math
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rag_bm25.documents.lengths import unit_name
-from rag_bm25.vectors.sparse import EMPTY, SparseVector
 from rag_bm25.vectors.terms import channel_of, is_bigram, is_word_bigram
 from rag_bm25.weighting.fields import FieldWeight
 from rag_bm25.weighting.formulas import WEIGHTINGS
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
 
     from rag_bm25.documents.encoder import FieldCounts
     from rag_bm25.query.terms import ChunkShare, FeedbackFactor, QueryTerms
+    from rag_bm25.vectors.sparse import SparseVector
     from rag_bm25.weighting.document import DocumentWeighting
     from rag_bm25.weighting.idf import IdfInputs
     from rag_bm25.weighting.query import QueryWeighting
@@ -124,7 +124,6 @@ class ChunkFacts:
     vector: SparseVector  # as it is scored
     weighting: DocumentWeighting
     length_unit: str
-    term_k1: SparseVector = field(default_factory=lambda: EMPTY)  # term id -> k1, if each term has its own
     stored: DocumentWeighting | None = None  # of the stored vector, if known
 
     @property
@@ -214,7 +213,7 @@ def _explain_df(query: QueryFacts, at: int) -> Explanation:
     return Explanation(informed, what, (weight, Explanation(num_chunks, "N, chunks")))
 
 
-def explain_document_weight(chunk: ChunkFacts, term: str, id_: int, stored: float) -> Explanation:
+def explain_document_weight(chunk: ChunkFacts, term: str, stored: float) -> Explanation:
     """Explain a stored weight by the formula of its form."""
     weighting = chunk.weighting
     formula = WEIGHTINGS[weighting.form].formula
@@ -226,7 +225,7 @@ def explain_document_weight(chunk: ChunkFacts, term: str, id_: int, stored: floa
         formula = formula.replace("norm", _norm_formula(chunk))
         details = [Explanation(chunk.text.tf.get(term, 0), _what_tf(term, "chunk"))]
     if "k1" in formula:
-        details.append(_explain_k1(chunk, id_, details[0].value, stored))
+        details.append(Explanation(weighting.k1, "k1, saturation"))
     if normed:
         norm = FieldWeight(chunk_size=weighting.chunk_size, b=weighting.b)
         details += _explain_length(chunk, norm, chunk.text.length, None, "chunk")
@@ -240,20 +239,6 @@ def _what_tf(term: str, where: str) -> str:
     if is_bigram(term) and not is_word_bigram(term):
         return f"tf, as often as the analyzer returns it for the {where}"
     return f"tf, occurrences in the {where}"
-
-
-def _explain_k1(chunk: ChunkFacts, id_: int, tf: float, stored: float) -> Explanation:
-    """Explain the k1; if each term has its own, the one of the time when the chunk was encoded."""
-    weighting = chunk.weighting
-    if not WEIGHTINGS[weighting.form].k1_per_term:
-        return Explanation(weighting.k1, "k1, saturation")
-    own = chunk.term_k1.get(id_) if id_ in chunk.term_k1.ids else None
-    k1 = weighting.k1 if own is None else own
-    norm = 1.0 if chunk.fields else float(weighting.norm(chunk.text.length))
-    if math.isclose(float(weighting.combined_weights(tf / norm, k1)), stored, rel_tol=1e-5):
-        return Explanation(k1, "k1, saturation" if own is None else "k1, saturation of this term")
-    then = tf * (1 - stored) / (norm * stored - tf)  # the formula, solved for k1
-    return Explanation(then, "k1, saturation of this term when the chunk was encoded; reencode brings it up to date")
 
 
 def _norm_formula(chunk: ChunkFacts, name: str | None = None) -> str:

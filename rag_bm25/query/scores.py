@@ -323,7 +323,7 @@ def explain_score(query: QueryFacts, chunk: ChunkFacts, namespace: str) -> Score
 def _explain_term(query: QueryFacts, chunk: ChunkFacts, at: int) -> tuple[TermScore, Explanation]:
     """Collect the facts of a term, and make the tree of them."""
     check_budget()
-    key, id_ = query.terms.terms[at], int(query.terms.ids[at])
+    key = query.terms.terms[at]
     factors = explain_factors(query, at)
     idf = explain_idf(query, at) if query.terms.df[at] else Explanation(0.0, "0 for unknown terms")
     term = _score_term(query, chunk, at, factors, idf.value)
@@ -332,7 +332,7 @@ def _explain_term(query: QueryFacts, chunk: ChunkFacts, at: int) -> tuple[TermSc
         return term, Explanation(0.0, f"{name} {_why_no_weight(query, chunk, at)}")
     weights = (
         Explanation(term.query_weight, "query weight, product of:", (*factors, idf)),
-        explain_document_weight(chunk, key, id_, term.weight),
+        explain_document_weight(chunk, key, term.weight),
     )
     return term, Explanation(term.contribution, f"{name}, product of:", weights)
 

@@ -7,14 +7,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from rag_bm25.statistics.corpus import CountsByNamespace
-from rag_bm25.vectors.sparse import EMPTY
 from rag_bm25.vectors.terms import TermIds
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rag_bm25.statistics.corpus import CountsReader
-    from rag_bm25.vectors.sparse import SparseVector
     from rag_bm25.vectors.terms import Vocabulary
     from rag_bm25.weighting.confidence import AnswerModel
 
@@ -25,7 +23,6 @@ class StatisticsView:
 
     statistics: CountsReader = field(default_factory=CountsByNamespace)
     displaced: Mapping[str, int] = field(default_factory=dict)  # terms whose id is not their hash
-    term_k1: SparseVector = field(default_factory=lambda: EMPTY)  # by term id, once a pass over all chunks was made
     answers: AnswerModel | None = None  # of the confidence of hits, once it was fitted
     problems: tuple[str, ...] = ()  # one clause each
     vocabulary: Vocabulary | None = None  # once it is loaded; writers add terms to it, which have no df in this view
@@ -33,8 +30,7 @@ class StatisticsView:
     def is_same(self, other: StatisticsView) -> bool:
         """Return whether another view is of the same moment."""
         return self.problems == other.problems and all(
-            getattr(self, name) is getattr(other, name)
-            for name in ("statistics", "displaced", "term_k1", "answers", "vocabulary")
+            getattr(self, name) is getattr(other, name) for name in ("statistics", "displaced", "answers", "vocabulary")
         )
 
     @cached_property

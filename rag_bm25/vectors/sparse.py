@@ -44,12 +44,12 @@ class SparseVector:
         found = at < len(self.ids) and int(self.ids[at]) == id_
         return float(self.values[at]) if found else 0.0
 
-    def get_many(self, ids: NDArray[np.uint32], missing: float) -> NDArray[np.float64]:
-        """Return the weights of several dimensions."""
+    def get_many(self, ids: NDArray[np.uint32]) -> NDArray[np.float64]:
+        """Return the weights of several dimensions, 0.0 by default."""
         at = np.searchsorted(self.ids, ids)
         found = at < len(self.ids)
         found[found] = self.ids[at[found]] == ids[found]
-        values = np.full(ids.shape, missing, np.float64)
+        values = np.zeros(ids.shape)
         values[found] = self.values[at[found]]
         return values
 
@@ -112,7 +112,7 @@ class SparseBatch:
 
     def dot(self, vector: SparseVector) -> NDArray[np.float64]:
         """Compute the inner product of each row in float64."""
-        rows, products = self.per_entry(np.arange(len(self))), vector.get_many(self.ids, 0.0) * self.values
+        rows, products = self.per_entry(np.arange(len(self))), vector.get_many(self.ids) * self.values
         return np.bincount(rows, products, len(self)).astype(np.float64)
 
     def only(self, ids: NDArray[np.uint32]) -> SparseBatch:

@@ -104,17 +104,15 @@ class DocumentWeighting:
         b = of.b if fixed is None else fixed
         return 1 - b + b * (np.asarray(length, np.float64) / of.chunk_size)
 
-    def weights(
-        self, tf: ArrayLike, length: ArrayLike, k1: ArrayLike | None = None, of_fields: ArrayLike = 0.0
-    ) -> NDArray[np.float64]:
+    def weights(self, tf: ArrayLike, length: ArrayLike, of_fields: ArrayLike = 0.0) -> NDArray[np.float64]:
         """Weigh each term by its tf in the text, and the sum `of_fields` of its :meth:`frequencies` in fields.
 
-        Lengths are those of the texts; `k1` is that of each term, for forms with a k1 per term. The weights increase in
-        `tf` and decrease in `length`; with 0 of fields, they have the bits of a chunk without fields.
+        Lengths are those of the texts. The weights increase in `tf` and decrease in `length`; with 0 of fields, they
+        have the bits of a chunk without fields.
         """
         norm, added = self.norm(length), np.asarray(of_fields, np.float64)
         norm = np.where(added > 0, np.maximum(norm, SMALLEST_NORM), norm)
-        return self._values(np.asarray(tf, np.float64) + norm * added, norm, k1)
+        return self._values(np.asarray(tf, np.float64) + norm * added, norm)
 
     def term_frequencies(
         self, weights: ArrayLike, length: ArrayLike, of_fields: ArrayLike = 0.0
@@ -126,7 +124,7 @@ class DocumentWeighting:
         stored = np.asarray(weights, np.float32)
 
         def weigh(tf: NDArray[np.float64]) -> NDArray[np.float32]:
-            return self.weights(tf, length, of_fields=of_fields).astype(np.float32)
+            return self.weights(tf, length, of_fields).astype(np.float32)
 
         tf = np.zeros(stored.shape)  # the largest one with at most this weight, bit by bit
         for bit in reversed(range(TF_BITS)):
@@ -140,10 +138,9 @@ class DocumentWeighting:
         weight = 1.0 if field is None else self.fields[field].weight
         return weight * np.asarray(tf, np.float64) / np.maximum(self.norm(length, field), SMALLEST_NORM)
 
-    def combined_weights(self, frequency: ArrayLike, k1: ArrayLike | None = None) -> NDArray[np.float64]:
+    def combined_weights(self, frequency: ArrayLike) -> NDArray[np.float64]:
         """Weigh each term by its frequency in text and fields: their sum is saturated once."""
-        return self._values(frequency, 1.0, k1)
+        return self._values(frequency, 1.0)
 
-    def _values(self, tf: ArrayLike, norm: NDArray[np.float64] | float, k1: ArrayLike | None) -> NDArray[np.float64]:
-        used = self.k1 if k1 is None else np.asarray(k1, np.float64)
-        return WEIGHTINGS[self.form].values(np.asarray(tf, np.float64), norm, used, self.delta or 0.0)
+    def _values(self, tf: ArrayLike, norm: NDArray[np.float64] | float) -> NDArray[np.float64]:
+        return WEIGHTINGS[self.form].values(np.asarray(tf, np.float64), norm, self.k1, self.delta or 0.0)

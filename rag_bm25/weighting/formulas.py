@@ -12,7 +12,6 @@ References
    IR", SIGIR 2013.
 .. [5] G. Salton, C. Buckley, "Term-Weighting Approaches in Automatic Text Retrieval", IPM 24 (5), 1988.
 .. [6] "Okapi BM25", 2022: from TF-IDF to BM25 through other saturations.
-.. [7] A. Trotman, A. Puurula, B. Burgess, "Improvements to BM25 and Language Models Examined", ADCS 2014.
 """
 
 from __future__ import annotations
@@ -38,8 +37,6 @@ WeightingName = Literal[
     "bm25l",
     "bm25+",
     "tfldp",
-    "bm25-adpt",
-    "bm25t",
     "tf",
     "sqrt",
     "log",
@@ -57,23 +54,19 @@ Numbers: TypeAlias = NDArray[np.float64]
 SMALLEST_NORM = 1e-9
 """Minimum divisor: with b = 1 the norm of a chunk of length 0 is 0, and an analyzer may find terms even in that."""
 
-MAX_TERM_K1 = 10.0
-"""Maximum k1 of a term: above it, the weight hardly saturates any more."""
-
 
 @dataclass(frozen=True)
 class TfFunction:
     """A document weighting as a function of the term frequency."""
 
     formula: str  # as ``explain`` shows it; it names exactly the parameters that it uses
-    values: Callable[[Numbers, Numbers | float, Numbers | float, float], Numbers]  # all > 0 and finite, rising in tf
+    values: Callable[[Numbers, Numbers | float, float, float], Numbers]  # all > 0 and finite, rising in tf
     bounds: Callable[[float, float], tuple[float, float]]  # (k1, delta) -> lower and upper bound of the weights
     delta: float | None = None  # default; None if the formula has none
     least_delta: float = 0.0
     least_k1: float = 0.0
     b: float | None = None  # fixed length normalisation; None if it is a parameter
     combines_fields: bool = True  # whether it depends only on tf / norm: fields are summed before saturation
-    k1_per_term: bool = False  # from :mod:`rag_bm25.documents.term_k1`; k1 is the default of the others
 
     @property
     def parameters(self) -> frozenset[str]:
@@ -105,61 +98,60 @@ def _ratio(tf: Numbers, norm: Numbers | float) -> Numbers:
     return tf / np.maximum(norm, SMALLEST_NORM)
 
 
-def _bm25(tf: Numbers, norm: Numbers | float, k1: Numbers | float, _delta: float) -> Numbers:
+def _bm25(tf: Numbers, norm: Numbers | float, k1: float, _delta: float) -> Numbers:
     return tf / (tf + k1 * norm)
 
 
-def _elasticsearch(tf: Numbers, norm: Numbers | float, k1: Numbers | float, _delta: float) -> Numbers:
+def _elasticsearch(tf: Numbers, norm: Numbers | float, k1: float, _delta: float) -> Numbers:
     return (k1 + 1) * tf / (tf + k1 * norm)
 
 
-def _bm25l(tf: Numbers, norm: Numbers | float, k1: Numbers | float, delta: float) -> Numbers:
+def _bm25l(tf: Numbers, norm: Numbers | float, k1: float, delta: float) -> Numbers:
     shifted = _ratio(tf, norm) + delta
     return (k1 + 1) * shifted / (k1 + shifted)
 
 
-def _bm25_plus(tf: Numbers, norm: Numbers | float, k1: Numbers | float, delta: float) -> Numbers:
+def _bm25_plus(tf: Numbers, norm: Numbers | float, k1: float, delta: float) -> Numbers:
     return _elasticsearch(tf, norm, k1, delta) + delta
 
 
-def _tfldp(tf: Numbers, norm: Numbers | float, _k1: Numbers | float, delta: float) -> Numbers:
+def _tfldp(tf: Numbers, norm: Numbers | float, _k1: float, delta: float) -> Numbers:
     return 1 + np.log1p(np.log(_ratio(tf, norm) + delta))
 
 
-def _tf(tf: Numbers, norm: Numbers | float, _k1: Numbers | float, _delta: float) -> Numbers:
+def _tf(tf: Numbers, norm: Numbers | float, _k1: float, _delta: float) -> Numbers:
     return _ratio(tf, norm)
 
 
-def _sqrt(tf: Numbers, norm: Numbers | float, _k1: Numbers | float, _delta: float) -> Numbers:
+def _sqrt(tf: Numbers, norm: Numbers | float, _k1: float, _delta: float) -> Numbers:
     return _ratio(np.sqrt(tf), norm)
 
 
-def _log(tf: Numbers, _norm: Numbers | float, _k1: Numbers | float, _delta: float) -> Numbers:
+def _log(tf: Numbers, _norm: Numbers | float, _k1: float, _delta: float) -> Numbers:
     """1 + ln(tf); below tf = 1, which takes fields with weights below 1, its tangent tf, which stays positive."""
     return np.minimum(tf, 1) + np.log(np.maximum(tf, 1))
 
 
-def _saturation(tf: Numbers, norm: Numbers | float, k1: Numbers | float, delta: float) -> Numbers:
+def _saturation(tf: Numbers, norm: Numbers | float, k1: float, delta: float) -> Numbers:
     return k1 * _bm25(tf, norm, k1, delta)
 
 
-def _smoothed(tf: Numbers, _norm: Numbers | float, k1: Numbers | float, _delta: float) -> Numbers:
+def _smoothed(tf: Numbers, _norm: Numbers | float, k1: float, _delta: float) -> Numbers:
     return (tf * k1 + 1) / (tf + k1)
 
 
-def _up_to(limit: Callable[[float, float], float]) -> Callable[[float, float], tuple[float, float]]:
-    """Return the bounds (0, limit)."""
-    return lambda k1, delta: (0.0, limit(k1, delta))
+def _up_to(limit: Callable[[float], float]) -> Callable[[float, float], tuple[float, float]]:
+    """Return the bounds (0, limit), given the limit by k1."""
+    return lambda k1, _delta: (0.0, limit(k1))
 
 
-_UNBOUNDED = _up_to(lambda _k1, _delta: math.inf)
-_UP_TO_K1_PLUS_1 = _up_to(lambda k1, _delta: k1 + 1)
-_UP_TO_TERM_K1_PLUS_1 = _up_to(lambda k1, _delta: max(k1, MAX_TERM_K1) + 1)
+_UNBOUNDED = _up_to(lambda _k1: math.inf)
+_UP_TO_K1_PLUS_1 = _up_to(lambda k1: k1 + 1)
 _FULL = "(k1 + 1) * tf / (tf + k1 * norm)"
 
 WEIGHTINGS: dict[str, TfFunction] = {
     # [1] without the factor (k1 + 1), as in Lucene 8: it does not change a ranking.
-    "bm25": TfFunction("tf / (tf + k1 * norm)", _bm25, _up_to(lambda _k1, _delta: 1.0)),
+    "bm25": TfFunction("tf / (tf + k1 * norm)", _bm25, _up_to(lambda _k1: 1.0)),
     # [1] as printed, as in ATIRE and Elasticsearch, which kept the factor when Lucene 8 left it out.
     "elasticsearch": TfFunction(_FULL, _elasticsearch, _UP_TO_K1_PLUS_1),
     # [2] equation 4; absent terms get nothing.
@@ -177,9 +169,6 @@ WEIGHTINGS: dict[str, TfFunction] = {
     "tfldp": TfFunction(
         "1 + ln(1 + ln(tf / norm + delta))", _tfldp, lambda _k1, _delta: (1.0, math.inf), delta=1.0, least_delta=1.0
     ),
-    # The formula of [1], with a k1 for each term by the two methods of `term_k1`.
-    "bm25-adpt": TfFunction(_FULL, _elasticsearch, _UP_TO_TERM_K1_PLUS_1, k1_per_term=True),
-    "bm25t": TfFunction(_FULL, _elasticsearch, _UP_TO_TERM_K1_PLUS_1, k1_per_term=True),
     # [5] "n", and its square root and logarithm ("l").
     "tf": TfFunction("tf", _tf, _UNBOUNDED, b=0.0),
     "sqrt": TfFunction("sqrt(tf)", _sqrt, _UNBOUNDED, b=0.0),
@@ -189,7 +178,7 @@ WEIGHTINGS: dict[str, TfFunction] = {
     "sqrt-normalised": TfFunction("sqrt(tf) / norm", _sqrt, _UNBOUNDED, b=1.0, combines_fields=False),
     # [6], steps from TF-IDF to BM25. The third saturation of [6], (k1 + 1) * tf / (tf + k1), is "elasticsearch" with
     # b = 0. The second one decreases in tf if k1 is below 1.
-    "saturation": TfFunction("k1 * tf / (tf + k1)", _saturation, _up_to(lambda k1, _delta: k1), b=0.0, least_k1=0.001),
+    "saturation": TfFunction("k1 * tf / (tf + k1)", _saturation, _up_to(lambda k1: k1), b=0.0, least_k1=0.001),
     "saturation-smoothed": TfFunction(
         "(k1 * tf + 1) / (tf + k1)", _smoothed, lambda k1, _delta: (1 / k1, k1), b=0.0, least_k1=1.0
     ),

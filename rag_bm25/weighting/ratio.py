@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from rag_bm25.weighting.formulas import MAX_TERM_K1, SMALLEST_NORM, WEIGHTINGS
+from rag_bm25.weighting.formulas import SMALLEST_NORM
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -36,7 +36,7 @@ def largest_ratio(stored: DocumentWeighting, wanted: DocumentWeighting, longest:
     gain = np.maximum(1, np.maximum(*(_norm(wanted, at) / _norm(stored, at) for at in lengths)))
     in_text = _ratio(stored, wanted, _cells(_steps(1, LARGEST_TF)), lengths, gain)
     frequencies = _steps(1e-9, 1e9)
-    in_fields = _values(wanted, frequencies[1:]).max(axis=0) / _values(stored, frequencies[:-1]).min(axis=0)
+    in_fields = wanted.combined_weights(frequencies[1:]) / stored.combined_weights(frequencies[:-1])
     return max(in_text, float(in_fields.max()))
 
 
@@ -45,7 +45,7 @@ def _ratio(
 ) -> float:
     """Return the largest ratio over all cells of tf and length."""
     least, most = (edges[:, np.newaxis] for edges in tf)
-    largest = _values(wanted, most * gain, lengths[0]).max(axis=0) / _values(stored, least, lengths[1]).min(axis=0)
+    largest = wanted.weights(most * gain, lengths[0]) / stored.weights(least, lengths[1])
     return float(largest.max())
 
 
@@ -61,15 +61,6 @@ def _whole(first: int, last: int) -> _Cells:
     """Return the first and the last whole number of each cell; the small ones have cells of their own."""
     edges = np.unique(np.concatenate(([first], _steps(1, last + 1).round())))
     return edges[:-1], edges[1:] - 1
-
-
-def _values(weighting: DocumentWeighting, tf: ArrayLike, length: ArrayLike | None = None) -> NDArray[np.float64]:
-    """Return weights by the least and the largest k1 of a term; without a length, of normalised frequencies."""
-    of_terms = WEIGHTINGS[weighting.form].k1_per_term
-    ends = (0.0, max(MAX_TERM_K1, weighting.k1)) if of_terms else (weighting.k1,)
-    if length is None:
-        return np.array([weighting.combined_weights(tf, k1) for k1 in ends])
-    return np.array([weighting.weights(tf, length, k1) for k1 in ends])
 
 
 def _norm(weighting: DocumentWeighting, length: ArrayLike) -> NDArray[np.float64]:

@@ -179,17 +179,21 @@ class Drop(Job):
         yield from faults_of(BM25Index.open(self.source, "spare", config=CONFIG), {})
 
 
-class Reencode(Job):
-    """Encode the chunks of an index with the k1 of each term."""
+class Generation(Job):
+    """Replace an index by its next generation, and drop the former one."""
 
-    config = IndexConfig(chunk_size=15, length_unit="terms", analyzer=split, weighting="bm25-adpt")
+    config = IndexConfig(chunk_size=15, length_unit="terms", analyzer=split)
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
         self._texts: Model = {}
 
+    @property
+    def k1(self) -> float:
+        return float((self.folder / "k1").read_text("utf-8"))
+
     def write_needs(self) -> None:
-        """Add and update chunks of another index."""
+        """Add and update chunks, and draw the next k1."""
         words = [
             " ".join(f"w{int(100 ** self.rng.random())}" for _ in range(self.rng.randint(2, 40))) for _ in range(SPARE)
         ]
@@ -197,37 +201,6 @@ class Reencode(Job):
         self._texts |= {("", id_): text for id_, text in texts.items()}
         with self._open() as index:
             Operation("add", "", texts).apply(index)
-
-    def run(self) -> None:
-        with self._open() as index:
-            index.reencode()
-
-    def faults_when_cut(self) -> Iterator[str]:
-        """Check that texts, N and df are unchanged."""
-        yield from faults_of(self._open(), self._texts)
-
-    def faults_when_done(self) -> Iterator[str]:
-        """Check also that no chunk is left to encode."""
-        yield from faults_of(self._open(), self._texts)
-        with self._open() as index:
-            if left := index.reencode().reencoded:
-                yield f"reencode: {left} chunks were left with another k1"
-
-    def _open(self) -> BM25Index:
-        return BM25Index.open(self.source, "adapted", config=self.config)
-
-
-class Generation(Reencode):
-    """Replace an index by its next generation, and drop the former one."""
-
-    config = IndexConfig(chunk_size=15, length_unit="terms", analyzer=split)
-
-    @property
-    def k1(self) -> float:
-        return float((self.folder / "k1").read_text("utf-8"))
-
-    def write_needs(self) -> None:
-        super().write_needs()
         (self.folder / "k1").write_text(str(self.rng.randint(1, 1_000) / 1_000), "utf-8")
 
     def run(self) -> None:
@@ -235,6 +208,10 @@ class Generation(Reencode):
             reindex(index, replace(self.config, k1=self.k1))
         with closing(MilvusStore(self.source, "living")) as store:
             drop_former_generations(store)
+
+    def faults_when_cut(self) -> Iterator[str]:
+        """Check that texts, N and df are unchanged."""
+        yield from faults_of(self._open(), self._texts)
 
     def faults_when_done(self) -> Iterator[str]:
         """Check also that the last generation is in force."""
@@ -250,8 +227,12 @@ class Generation(Reencode):
 
 
 JOBS: dict[str, type[Job]] = {
-    "copy": Copy, "reindex": Reindex, "ingest": Ingest, "drop": Drop, "reencode": Reencode, "generation": Generation,
-}  # fmt: skip
+    "copy": Copy,
+    "reindex": Reindex,
+    "ingest": Ingest,
+    "drop": Drop,
+    "generation": Generation,
+}
 
 
 def faults_of(opened: BM25Index, model: Model | None) -> Iterator[str]:

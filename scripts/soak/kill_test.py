@@ -4,7 +4,7 @@
     python scripts/soak/kill_test.py --kill two       a process in which two index objects write at once
     python scripts/soak/kill_test.py --kill engine    the engine, alone or with the writer (milvus-lite 2.5)
     python scripts/soak/kill_test.py --kill repair    the log is damaged, and the repair is killed
-    python scripts/soak/kill_test.py --kill copy      likewise reindex, ingest, drop, reencode, generation
+    python scripts/soak/kill_test.py --kill copy      likewise reindex, ingest, drop, generation
     python scripts/soak/kill_test.py --kill faults    the writer, beside a full disk and a clock that steps
 
 The engine is the milvus-lite of the Python that runs the script; Linux only.

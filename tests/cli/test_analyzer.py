@@ -102,7 +102,6 @@ def test_what_analyses_asks_for_it(rows: Path, command: list[str]) -> None:
         ["show", "noodles"],
         ["terms"],
         ["calibrate"],
-        ["reencode"],
         ["verify", "--fast"],
         ["delete", "notice"],
         ["copy", "--to-uri", "copy.db"],

@@ -229,7 +229,7 @@ def test_the_entry_point_imports_neither_typer_nor_rich() -> None:
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        ("rag-bm25 re", ["repair", "reencode", "reindex"]),
+        ("rag-bm25 re", ["repair", "reindex"]),
         ("rag-bm25 search --fu", ["--fusion"]),
         ("rag-bm25 search --boost ", ["decay", "value"]),
         ("rag-bm25 search --diversity n", ["near-duplicates"]),

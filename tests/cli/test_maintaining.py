@@ -1,4 +1,4 @@
-"""``rag-bm25 stats``, ``verify``, ``repair``, ``reencode`` and ``delete``."""
+"""``rag-bm25 stats``, ``verify``, ``repair`` and ``delete``."""
 
 from __future__ import annotations
 
@@ -101,17 +101,6 @@ def test_erase_tells_what_it_has_erased(docs: Path, monkeypatch: pytest.MonkeyPa
     again = run("repair", "--erase")
     assert again.stdout.endswith("erased: 0 terms without chunks\n")
     assert "may still have deleted texts: copy the index with `rag-bm25 copy`, and remove the old one" in again.stderr
-
-
-def test_reencode_gives_terms_their_own_k1(docs: Path) -> None:
-    run("ingest", docs, "--collection", "adapted", "--set", "weighting=bm25t")
-    report = run_json("reencode", "--collection", "adapted")
-    assert report["weighting"] == "bm25t"
-    assert report["reencoded"] == report["num_chunks"] == 3
-    assert report["num_terms"] == run_json("stats", "--collection", "adapted")["num_terms"]
-    lines = run("reencode", "--collection", "adapted").stdout.splitlines()
-    assert lines[0] == "0 of 3 chunks encoded again, with the weighting bm25t"
-    assert lines[1].startswith(f"{report['num_terms']} terms with a k1 of their own, {report['mean_k1']:.3f}")
 
 
 def test_repair_opens_an_index_whose_log_is_damaged(docs: Path, databases: Databases) -> None:

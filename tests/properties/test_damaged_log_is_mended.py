@@ -18,16 +18,16 @@ from support.hostile import damaged, json_values, mostly, mutated
 from support.memory_store import Collections, MemoryStore
 from support.reference import split
 
-from rag_bm25 import BM25Index, IndexConfig
+from rag_bm25 import BM25Index, IndexConfig, QueryWeighting
 from rag_bm25.errors import ConfigMismatchError, FormatError, RagBM25Error
 from rag_bm25.statistics.corpus import Contribution
 from rag_bm25.statistics.log.log import StatisticsLog
 from rag_bm25.statistics.log.settings import unfinished_copy
 from rag_bm25.statistics.log.writes import Change, Intent, LeaseRow
 from rag_bm25.store.rows import LogRow
-from rag_bm25.vectors.sparse import SparseVector
+from rag_bm25.weighting.confidence import AnswerModel, Signals
 
-KINDS = ["config", "terms", "intent", "lease", "delta", "head", "run", "copy", "k1", "foreign", ""]
+KINDS = ["config", "terms", "intent", "lease", "delta", "head", "run", "copy", "answers", "foreign", ""]
 WORDS = [
     *("namespace", "chunks", "length", "time", "writer", "base", "covers", "displaced", "count", "format", "source"),
     *(
@@ -77,7 +77,7 @@ def _sound_rows(config: IndexConfig) -> tuple[Collections, tuple[LogRow, ...]]:
     log = StatisticsLog(store)
     log.refresh()
     log.compact(above=2)
-    log.write_term_k1(SparseVector.from_dict({7: 1.2, 9: 1.5}))
+    log.write_answers(AnswerModel(-1.5, Signals(1.0, 2.0, 3.0, 0.1), QueryWeighting()))
     changes = [Change("0" * 32, "a", ""), Change("1" * 32, "b", "a")]
     added = Contribution(1, 2, np.array([3, 5], np.uint32), np.ones(2, np.int64))
     intent = Intent(log.new_batch(), "somebody", 1.0, "n", changes, added)

@@ -141,7 +141,7 @@ def ratio(tf: float, norm: float) -> float:
 def chunk_weight(form: str, tf: float, norm: float, k1: float, delta: float | None) -> float:
     if form == "bm25":
         return tf / (tf + k1 * norm)
-    if form in ("elasticsearch", "bm25-adpt", "bm25t"):
+    if form == "elasticsearch":
         return tf * (k1 + 1) / (tf + k1 * norm)
     if form == "bm25l":
         delta = 0.5 if delta is None else delta

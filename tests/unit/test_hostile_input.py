@@ -245,7 +245,6 @@ CASES: dict[type[Exception], list[tuple[Call, str, list[Any]]]] = {
             ["1", [], float("nan"), float("inf")],
         ),
         (lambda i, v: i.calibrate_answers([], v), "is_answer must be a callable", [None, *NO_CALLABLE]),
-        (lambda i, v: i.reencode(progress=v), "progress must be a callable", NO_CALLABLE),
         (lambda i, v: i.repair(progress=v), "progress must be a callable", NO_CALLABLE),
         (lambda i, v: i.verify(progress=v), "progress must be a callable", NO_CALLABLE),
         (lambda _, v: Synonyms.read(v), "path must be a str or a Path", [None, 1, "\0", b"a", "", " "]),

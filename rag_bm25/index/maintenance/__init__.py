@@ -1,1 +1,1 @@
-"""Verify, repair, re-encode and copy an index."""
+"""Verify, repair and copy an index."""

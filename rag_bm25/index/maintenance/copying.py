@@ -243,7 +243,6 @@ class _Original:
             target,
             totals,
             log.vocabulary(),
-            term_k1=log.view.term_k1,
             answers=log.view.answers,
             later_than=log.new_batch(),
             nameless=log.num_nameless,

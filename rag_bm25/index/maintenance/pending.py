@@ -16,14 +16,12 @@ from rag_bm25.index.stored_config import dense_field_of
 from rag_bm25.statistics.log.log import StatisticsLog
 from rag_bm25.statistics.log.repair import overwrite
 from rag_bm25.statistics.log.settings import begin_copy, end_copy, unfinished_copy, write_config
-from rag_bm25.vectors.sparse import EMPTY
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rag_bm25.statistics.corpus import Contribution
     from rag_bm25.store.protocol import Store
-    from rag_bm25.vectors.sparse import SparseVector
     from rag_bm25.vectors.terms import Vocabulary
     from rag_bm25.weighting.confidence import AnswerModel
 
@@ -71,15 +69,12 @@ class PendingIndex:
         totals: Mapping[str, Contribution],
         vocabulary: Vocabulary,
         *,
-        term_k1: SparseVector = EMPTY,
         answers: AnswerModel | None = None,
         later_than: str = "",
         nameless: int = 0,
     ) -> None:
         """Store statistics, vocabulary and config, then delete the mark."""
         overwrite(target, totals, vocabulary, later_than=later_than, nameless=nameless)
-        if len(term_k1):
-            StatisticsLog(target).write_term_k1(term_k1)
         if answers is not None:
             StatisticsLog(target).write_answers(answers)
         write_config(target, self.config)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import inf, isclose, nan
+from math import isclose, nan
 from typing import TYPE_CHECKING
 
 from rag_bm25.documents.chunks import pk_digest
 from rag_bm25.vectors.terms import TermIds
-from rag_bm25.weighting.formulas import WEIGHTINGS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -36,25 +35,21 @@ def is_own(row: ChunkRow) -> bool:
 
 
 def wrong_chunks(rows: Sequence[ChunkRow], encoder: DocumentEncoder, vocabulary: Vocabulary) -> Iterator[WrongChunk]:
-    """Yield the wrong ones of stored chunks, given with texts and vectors; rows of other tools are left alone.
-
-    Where each term has a k1, of a table that changes, only the terms of a chunk are compared, and not their weights.
-    """
+    """Yield the wrong ones of stored chunks, given with texts and vectors; rows of other tools are left alone."""
     own = list(filter(is_own, rows))
     ids, metadatas = TermIds(vocabulary.displaced), [row.metadata for row in own]
     encoded = encoder.encode([row.text for row in own], ids, metadatas)
-    tolerance = inf if WEIGHTINGS[encoder.weighting.form].k1_per_term else LAST_BITS
     for row, vector, length in zip(own, encoded.vectors, encoded.lengths.tolist(), strict=True):
-        num_wrong = 0 if row.vector == vector else _num_wrong(row.vector, vector, vocabulary, tolerance)
+        num_wrong = 0 if row.vector == vector else _num_wrong(row.vector, vector, vocabulary)
         if num_wrong or row.length != length:
             yield WrongChunk(row, length, num_wrong)
 
 
-def _num_wrong(stored: SparseVector, right: SparseVector, vocabulary: Vocabulary, tolerance: float) -> int:
+def _num_wrong(stored: SparseVector, right: SparseVector, vocabulary: Vocabulary) -> int:
     """Count the terms that one vector lacks, or has with another weight."""
     weights, others = _by_term(stored, vocabulary), _by_term(right, vocabulary)
     return sum(
-        not isclose(weights.get(term, nan), others.get(term, nan), rel_tol=tolerance)
+        not isclose(weights.get(term, nan), others.get(term, nan), rel_tol=LAST_BITS)
         for term in weights.keys() | others.keys()
     )
 

@@ -246,7 +246,7 @@ class Searcher:
         """Return what weighs chunks anew; None if the stored weights are wanted."""
         if documents == self._encoder.weighting:
             return None
-        return Reweigher(self._encoder, documents, self._live.view.ids, self._live.view.term_k1)
+        return Reweigher(self._encoder, documents, self._live.view.ids)
 
     def vectors_of(self, rows: Sequence[ChunkRow], documents: DocumentWeighting) -> list[SparseVector]:
         """Return the vectors of rows as they are stored, or as they are weighed anew."""
@@ -369,7 +369,7 @@ class Searcher:
         text = FieldCounts(Counter(self.analyzer(row.text)), row.length)
         fields, stored = self._encoder.field_counts(row.metadata), self._encoder.weighting
         ((vector,), unit) = self.vectors_of([row], documents), self._config.length_unit
-        return ChunkFacts(row.id, text, fields, vector, documents, unit, self._live.view.term_k1, stored)
+        return ChunkFacts(row.id, text, fields, vector, documents, unit, stored)
 
     # Chunks that resemble others
 

@@ -114,7 +114,7 @@ class ChunkWriter:
                 deleted += len(changes)
         return deleted
 
-    def reencode(self, namespace: str, digests: Sequence[str]) -> int:
+    def rewrite(self, namespace: str, digests: Sequence[str]) -> int:
         """Encode stored chunks, at most 1,000, again; return how many differed and were written."""
         with self._writing():
             self._take_over(digests)
@@ -358,7 +358,7 @@ class ChunkWriter:
         self, chunks: Sequence[NewChunk], ids: Mapping[str, int], counted: CountedChunks | None = None
     ) -> EncodedChunks:
         texts, metadatas = [chunk.text for chunk in chunks], [chunk.metadata for chunk in chunks]
-        return self._encoder.encode(texts, ids, metadatas, self._log.view.term_k1, counted)
+        return self._encoder.encode(texts, ids, metadatas, counted)
 
 
 def _new_rows(

@@ -12,7 +12,6 @@ delta      ``delta:<batch>:<part>:<parts>``      what a batch changed: N, length
 run        ``run:<batch>:<part>:<part + 1>``     the sum of many deltas, by namespace and id
 head       ``head:<batch>:<part>:<parts>``       the runs in force, and the deltas that they hold
 copy       ``copy:index:0:1``                    the mark of an unfinished copy of another index
-k1         ``k1:<batch>:<part>:<parts>``         the k1 of each term, for weightings that have one for each
 root       ``root:<batch>:<part>:<parts>``       the folders and files that sources are named by
 =========  ====================================  =============================================================
 

@@ -6,7 +6,7 @@ import time
 from collections import defaultdict
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from rag_bm25.errors import FormatError, StoreError
 from rag_bm25.events import Events
@@ -19,22 +19,19 @@ from rag_bm25.statistics.log.life_signs import LifeSigns, is_of_the_future, last
 from rag_bm25.statistics.log.open_write import OpenBatches, OpenWrite
 from rag_bm25.statistics.log.sums import LogSums
 from rag_bm25.statistics.log.table import READ_ATTEMPTS, Listing, LogTable, RowsMovedError
-from rag_bm25.statistics.log.term_k1 import TermK1Row
 from rag_bm25.statistics.log.terms import REMAINDER_SECONDS, LogTerms, TermsRow
 from rag_bm25.statistics.log.writes import Delta, DeltaRow, IntentRow, LeaseRow
 from rag_bm25.statistics.view import StatisticsView
 from rag_bm25.store.rows import LogRow
-from rag_bm25.vectors.sparse import EMPTY
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from rag_bm25.statistics.corpus import Contribution
     from rag_bm25.statistics.log.stored_statistics import StoredStatistics
     from rag_bm25.statistics.log.writes import Intent
     from rag_bm25.store.protocol import LogStore
     from rag_bm25.vectors.known_terms import KnownTerms
-    from rag_bm25.vectors.sparse import SparseVector
     from rag_bm25.vectors.terms import Vocabulary
     from rag_bm25.weighting.confidence import AnswerModel
 
@@ -53,9 +50,6 @@ def max_waiting(num_folded: int) -> int:
     return min(max(COMPACT_ABOVE, num_folded // DELTAS_PER_FOLD), MAX_WAITING * COMPACT_ABOVE)
 
 
-T = TypeVar("T")
-
-
 class StatisticsLog:
     """The log of one index, and the statistics that it sums up to."""
 
@@ -66,9 +60,8 @@ class StatisticsLog:
         self._terms = LogTerms(self._table)
         self._clock = BatchClock()
         self._incomplete: set[tuple[str, str]] = set()  # entries of which a row was missing, by kind and name
-        self._newest: dict[str, str] = {}  # names of the entries of which only the newest counts, by kind
-        self._term_k1: SparseVector = EMPTY
         self._answers: AnswerModel | None = None
+        self._newest_answers = ""  # name of the entry, of which only the newest counts
         self.open_batches = OpenBatches()  # as of the last refresh
         self.is_closing = self.is_superseded = False  # as of the last refresh: see `generation`
         self._writers = LifeSigns()
@@ -100,9 +93,7 @@ class StatisticsLog:
         """Show readers what was read or written, all at once."""
         terms = self._terms
         problems = tuple(self.problems)
-        view = StatisticsView(
-            self.statistics, terms.displaced, self._term_k1, self._answers, problems, terms.vocabulary
-        )
+        view = StatisticsView(self.statistics, terms.displaced, self._answers, problems, terms.vocabulary)
         if not view.is_same(self.view):
             self.view = view
 
@@ -118,8 +109,7 @@ class StatisticsLog:
                 if is_read:
                     self._terms.begin_epoch(self._sums.head.epoch)
                     self._terms.read(listing)
-                    self._term_k1 = self._read_newest(listing, "k1", TermK1Row.decode, self._term_k1)
-                    self._answers = self._read_newest(listing, "answers", AnswersRow.decode, self._answers)
+                    self._read_answers(listing)
             except RowsMovedError:
                 continue
             if is_read and self._num_lost_terms <= num_lost:
@@ -153,14 +143,13 @@ class StatisticsLog:
         self._incomplete = (self._incomplete - listing.names()) | listing.incomplete()
         self._clock.observe(max((LogKey.parse(key).batch for key in listing.keys), default=""))
 
-    def _read_newest(self, listing: Listing, kind: str, decode: Callable[[Sequence[LogRow]], T], known: T) -> T:
-        """Read the newest entry of a kind, unless it is known."""
-        entries = listing.entries(kind)
+    def _read_answers(self, listing: Listing) -> None:
+        """Read the newest model of the confidence of hits, unless it is known."""
+        entries = listing.entries("answers")
         newest = max(entries, default="")
-        if newest > self._newest.get(kind, ""):
-            known = self._table.decode(decode, self._table.read(entries[newest], packed=True))
-            self._newest[kind] = newest
-        return known
+        if newest > self._newest_answers:
+            self._answers = self._table.decode(AnswersRow.decode, self._table.read(entries[newest], packed=True))
+            self._newest_answers = newest
 
     def vocabulary(self) -> Vocabulary:
         """Return every term ever seen; the first call reads them all, and later refreshes keep it up to date."""
@@ -294,27 +283,15 @@ class StatisticsLog:
         self.open_batches.end(intent.batch)
         self._publish()
 
-    def write_term_k1(self, term_k1: SparseVector) -> None:
-        """Replace the stored table of the k1 of each term."""
-        self._term_k1 = TermK1Row.decode(self._replace("k1", lambda name: TermK1Row.encode(name, term_k1)))
-        self._publish()
-
     def write_answers(self, model: AnswerModel) -> None:
         """Replace the stored model of the confidence of hits."""
-        self._replace("answers", lambda name: AnswersRow.encode(name, model))
-        self._answers = model
-        self._publish()
-
-    def _replace(self, kind: str, encode: Callable[[str], list[LogRow]]) -> list[LogRow]:
-        """Store an entry of a kind in place of the earlier ones."""
-        old = list(self._table.list_all(kind).keys)
+        old = list(self._table.list_all("answers").keys)
         self._clock.observe(max((key.batch for key in parse_sound_keys(old)), default=""))
         name = self.new_batch()
-        rows = encode(name)
-        self._table.insert(rows)
+        self._table.insert(AnswersRow.encode(name, model))
         self._table.delete(old)
-        self._newest[kind] = name
-        return rows
+        self._answers, self._newest_answers = model, name
+        self._publish()
 
     # Compacting
 

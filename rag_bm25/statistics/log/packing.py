@@ -98,34 +98,6 @@ def _num_entries(plain: bytes) -> int:
     return entries
 
 
-def pack_counts(ids: NDArray[np.uint32], df: NDArray[np.int64]) -> Iterator[str]:
-    """Cut counts into pieces that each fit into a row."""
-    # Not as sparse vectors: clients decode those entry by entry, which for a million terms takes three times as long
-    # as everything else together.
-    for start in range(0, len(ids), COUNTS_PER_ROW):
-        span = slice(start, start + COUNTS_PER_ROW)
-        gaps = np.diff(ids[span], prepend=np.uint32(0))
-        yield pack(gaps.astype("<u4").tobytes() + df[span].astype("<i8").tobytes())
-
-
-def unpack_counts(pieces: Iterable[str]) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
-    """Join the pieces of :func:`pack_counts`, whose ids must rise."""
-    unpacked = [_unpack_piece(piece) for piece in pieces]
-    ids = np.concatenate([np.empty(0, np.int64), *(ids for ids, _ in unpacked)])
-    df = np.concatenate([np.empty(0, np.int64), *(df for _, df in unpacked)])
-    if (np.diff(ids, prepend=0) <= 0).any() or (len(ids) and ids[-1] > MAX_ID) or (np.abs(df) > MAX_COUNT).any():
-        raise ValueError("its ids do not rise, or its counts are out of range")
-    return ids.astype(np.uint32), df
-
-
-def _unpack_piece(packed: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    plain = unpack(packed)
-    entries = _num_entries(plain)
-    gaps = np.frombuffer(plain, "<u4", entries)
-    df = np.frombuffer(plain, "<i8", entries, offset=4 * entries)
-    return np.cumsum(gaps, dtype=np.int64), df.astype(np.int64)
-
-
 def json_bytes(value: object) -> bytes:
     """Encode a value as compact JSON."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()

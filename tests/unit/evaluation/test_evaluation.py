@@ -38,7 +38,6 @@ from rag_bm25.evaluation import (
     measure_queries,
 )
 from rag_bm25.evaluation.running import add_corpus, mean_length, search_queries, write_run
-from rag_bm25.weighting.formulas import WeightingName
 
 CORPUS = [
     {"_id": "d1", "title": "Apples", "text": "grow on trees"},
@@ -343,9 +342,8 @@ def test_a_hybrid_search_is_evaluated(folder: Path) -> None:
     assert result.measures.ndcg_10 == 1.0
 
 
-@pytest.mark.parametrize("weighting", ["bm25", "bm25-adpt"])
-def test_an_index_that_has_the_corpus_is_evaluated_as_it_is(folder: Path, weighting: WeightingName) -> None:
-    store, config = MemoryStore(), IndexConfig(20, weighting=weighting, analyzer=str.split)
+def test_an_index_that_has_the_corpus_is_evaluated_as_it_is(folder: Path) -> None:
+    store, config = MemoryStore(), IndexConfig(20, analyzer=str.split)
     whole = evaluate(BM25Index.from_store(store, config=config), load_beir(folder))
     stored = copy.deepcopy(store.collections.chunks)
     again = evaluate(BM25Index.from_store(store, read_only=True, analyzer=str.split), load_beir(folder, corpus=False))
@@ -500,7 +498,7 @@ def test_configs_that_differ_on_the_query_side_share_an_index(
     assert len({json.dumps(run) for run in alone}) == 3
 
 
-@pytest.mark.parametrize(("stored", "num_indexes"), [({}, 1), ({"k1": 0.0}, 2), ({"weighting": "bm25t"}, 3)])
+@pytest.mark.parametrize(("stored", "num_indexes"), [({}, 1), ({"k1": 0.0}, 2)])
 def test_configs_that_differ_in_k1_and_b_share_an_index_unless_weights_tell_no_frequency(
     folder: Path,
     opened: list[BM25Index],

@@ -89,17 +89,6 @@ def test_queries_are_weighed_as_the_first_index_does() -> None:
     assert IndexGroup([second, first]).config.idf == "epsilon"
 
 
-def test_tables_of_k1_of_terms_must_be_the_same() -> None:
-    config = IndexConfig(4, length_unit="terms", analyzer=split, weighting="bm25t", idf="lucene")
-    repeated = {"1": "apple apple fig", "2": "fig", "3": "apple plum plum plum plum", "4": ""}
-    left, right = filled(repeated, config), filled(RIGHT, config)
-    group = IndexGroup([left, right])
-    assert group.search("apple")
-    left.reencode()
-    with pytest.raises(ConfigMismatchError, match="the k1 of terms: index 1 of the group has another table"):
-        group.search("apple")
-
-
 @pytest.mark.parametrize(
     ("given", "message"), [([], "got none"), ("ab", "sequence of"), ([1], "got int"), (5, "sequence")]
 )
@@ -154,7 +143,6 @@ def test_a_group_writes_nothing(group: IndexGroup, tmp_path: Path) -> None:
         lambda: group.delete(["1"]),
         lambda: group.drop_namespace(""),
         lambda: group.repair(),
-        lambda: group.reencode(),
         lambda: group.verify(),
         lambda: group.calibrate_answers(["apple"], lambda _, hit: hit.id == "1"),
         lambda: reindex(group, CONFIG),

@@ -179,17 +179,6 @@ def test_a_batch_does_not_wait_for_the_analysis_of_a_search(index: BM25Index, ga
         assert soon(index.stats).num_chunks == 4
 
 
-def test_no_reader_waits_for_a_reencoding(gate: Gate) -> None:
-    store = MemoryStore()
-    config = IndexConfig(chunk_size=4, length_unit="terms", analyzer=split, weighting="bm25t")
-    with BM25Index.from_store(store, config=config) as index:
-        index.add(CHUNKS * 5)
-        before = index.search("apple")
-        store.on_call = lambda called: gate.pass_through() if called == "scan_chunks" else None
-        with stuck(gate, index.reencode):
-            assert soon(lambda: index.search("apple")) == before
-
-
 @pytest.mark.parametrize("method", WRITING)
 def test_on_a_server_no_search_that_is_due_to_refresh_waits_for_a_batch(method: str, gate: Gate) -> None:
     store = MemoryStore(exclusive=False)

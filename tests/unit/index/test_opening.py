@@ -158,7 +158,6 @@ def test_reader_leaves_unfinished_writes_alone(filled: BM25Index, store: MemoryS
         lambda index: index.delete(["1"]),
         lambda index: index.drop_namespace(""),
         lambda index: index.repair(),
-        lambda index: index.reencode(),
     ],
 )
 def test_reader_refuses_writes(

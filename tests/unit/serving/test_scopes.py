@@ -503,7 +503,6 @@ def test_a_part_is_not_written_and_reaches_no_other_namespace() -> None:
         lambda: part.delete(["a"]),
         lambda: part.drop_namespace("acme"),
         part.repair,
-        part.reencode,
         part.verify,
     ):
         with pytest.raises(ReadOnlyError):

@@ -99,20 +99,6 @@ def test_displaced_terms_keep_their_ids(tiny_id_space: int, config: IndexConfig)
         assert other.verify().ok
 
 
-def test_table_of_the_k1_of_each_term_is_carried_over(config: IndexConfig) -> None:
-    source, target = MemoryStore(), MemoryStore()
-    config = replace(config, weighting="bm25t")
-    with BM25Index.from_store(source.reopen(), config=config) as index:
-        index.add(["apple apple fig", "apple fig fig fig", "apple", "grape", "grape apple"])
-        index.reencode()
-    copy_index(source, target)
-    with BM25Index.from_store(source, config=config) as one, BM25Index.from_store(target, config=config) as other:
-        assert len(one._live.log.view.term_k1) > 0
-        assert other._live.view.term_k1 == one._live.log.view.term_k1
-        assert other.encode_documents(["apple grape"]) == one.encode_documents(["apple grape"])
-        assert other.verify().ok
-
-
 def test_copy_can_be_written_even_by_a_clock_that_is_behind(
     filled: BM25Index, store: MemoryStore, config: IndexConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -78,10 +78,9 @@ def test_difference_reads_as_a_line() -> None:
     assert str(Difference("", "chunks", 1234, 1233)) == "chunks: stored 1,234, counted 1,233"
 
 
-@pytest.fixture(params=["bm25", "bm25t"])
-def changed(request: pytest.FixtureRequest, store: MemoryStore, config: IndexConfig) -> Callable[..., BM25Index]:
+@pytest.fixture
+def changed(index: BM25Index, store: MemoryStore) -> Callable[..., BM25Index]:
     """Change the stored row of a chunk, as a flipped bit of the file does."""
-    index = BM25Index.from_store(store, config=replace(config, weighting=request.param))
     index.add(["apple pie", "apple tart"], ids=["1", "2"], metadatas=[{"page": 1}, {}])
 
     def change(**values: object) -> BM25Index:
@@ -125,20 +124,6 @@ def test_metadata_that_changed_are_found_where_they_are_a_field(store: MemorySto
     for metadata, is_right in ({"title": "dessert", "page": 2}, True), ({"title": "desserts"}, False):
         store.collections.chunks[pk] = replace(row, metadata=metadata)
         assert index.verify().ok == is_right
-
-
-def test_chunks_of_an_older_table_of_k1_are_right(store: MemoryStore, config: IndexConfig) -> None:
-    index = BM25Index.from_store(store, config=replace(config, weighting="bm25t"))
-    index.add(["apple apple pie", "apple pie pie", "apple tart"])
-    rows = dict(store.collections.chunks)
-    assert index.reencode().reencoded
-    assert index.verify().ok
-    newer = {row.id: row for row in store.collections.chunks.values()}
-    store.collections.chunks.clear()
-    store.collections.chunks.update(rows)
-    assert any(row.vector != newer[row.id].vector for row in rows.values())
-    assert index.verify().ok
-    assert index.repair().rewritten == 0
 
 
 def test_two_ids_of_one_term_are_right(

@@ -65,17 +65,6 @@ def other(**changes: Any) -> BM25Index:
     return made(replace(CONFIG, k1=0.9, b=0.4, **changes))
 
 
-@pytest.mark.parametrize("form", ["bm25-adpt", "bm25t"])
-def test_terms_keep_a_k1_of_their_own_however_old_the_vectors_are(form: Any) -> None:
-    index, wanted = made(replace(CONFIG, weighting=form)), other(weighting=form)
-    for each in (index, wanted):
-        each.reencode()
-        each.add(TEXTS[:90], ids=[f"x{at}" for at in range(90)])
-    index._live.log.write_term_k1(wanted._live.view.term_k1)  # the stored vectors have another table
-    index.refresh()
-    assert index.search("fig plum", 20, **OTHER) == wanted.search("fig plum", 20)
-
-
 def test_as_many_rows_are_read_as_the_proof_takes(monkeypatch: pytest.MonkeyPatch) -> None:
     index, asked = made(), []
     index.add([f"plum {'pad ' * (100 + at)}" for at in range(400)])  # which no weights bring to the top

@@ -16,7 +16,6 @@ from rag_bm25.statistics.log.log import StatisticsLog
 from rag_bm25.statistics.log.table import OVERLAP_SECONDS, RowsMovedError
 from rag_bm25.statistics.log.terms import REMAINDER_SECONDS
 from rag_bm25.store.rows import KeyRange
-from rag_bm25.vectors.sparse import SparseVector
 from rag_bm25.vectors.terms import term_id
 
 
@@ -167,7 +166,7 @@ def test_batch_of_an_embedded_engine_is_found_by_its_intent(log: StatisticsLog, 
 
 @pytest.mark.usefixtures("small_rows")
 @pytest.mark.parametrize("exclusive", [True, False])
-@pytest.mark.parametrize("kind", ["delta", "terms", "head", "intent", "k1"])
+@pytest.mark.parametrize("kind", ["delta", "terms", "head", "intent"])
 def test_entry_is_picked_up_when_its_last_part_arrives(
     kind: str, exclusive: bool, clocks: Clocks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -187,8 +186,6 @@ def test_entry_is_picked_up_when_its_last_part_arrives(
     if kind == "head":
         log.compact(above=0)
         store.collections.log.update(before)
-    elif kind == "k1":
-        log.write_term_k1(SparseVector.from_dict({1: 1.5, 2: 2.5, 3: 1.0}))
     last = taken(store, rows(store, kind)[-1].key)
     delta = taken(store, *(row.key for row in rows(store, "delta"))) if kind == "intent" else {}
     reader.refresh()
@@ -202,7 +199,6 @@ def test_entry_is_picked_up_when_its_last_part_arrives(
     other = read_anew(store)
     assert (shown(reader), shown(reader)[0]) == (shown(other), 2)
     assert set(reader.vocabulary()) == set(other.vocabulary())
-    assert reader.view.term_k1.to_dict() == other.view.term_k1.to_dict()
     assert (reader.position, reader.problems) == (other.position, other.problems)
 
 

@@ -11,10 +11,8 @@ from rag_bm25.errors import FormatError, StoreError
 from rag_bm25.statistics.log.keys import LogKey, keys_of
 from rag_bm25.statistics.log.log import StatisticsLog
 from rag_bm25.statistics.log.repair import overwrite
-from rag_bm25.statistics.log.term_k1 import TermK1Row
 from rag_bm25.statistics.log.writes import Change, Delta, DeltaRow, Intent
 from rag_bm25.store.rows import LogRow
-from rag_bm25.vectors.sparse import SparseVector
 from rag_bm25.vectors.terms import Vocabulary, term_id
 from rag_bm25.weighting.confidence import AnswerModel, Signals
 
@@ -256,21 +254,17 @@ def test_many_new_terms_are_cut_into_rows(log: StatisticsLog, store: MemoryStore
     assert list(read_anew(store).vocabulary()) == words
 
 
-# The k1 of each term
+# The model of the confidence of hits
 
 
-def test_newer_table_of_k1_counts_where_the_clock_steps_back(
-    log: StatisticsLog, store: MemoryStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store.insert_log(TermK1Row.encode(log.new_batch(), SparseVector.from_dict({7: 1.5})))
+def test_newer_model_counts_where_the_clock_steps_back(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    older, newer = (AnswerModel(intercept, Signals(1.0, 2.0, 3.0, 0.1), QueryWeighting()) for intercept in (-1.5, -2.5))
+    read_anew(store).write_answers(older)
     reader = read_anew(store)
     monkeypatch.setattr(time, "time_ns", lambda: 1_000_000)
-    StatisticsLog(store).write_term_k1(SparseVector.from_dict({7: 2.5}))
+    StatisticsLog(store).write_answers(newer)
     reader.refresh()
-    assert reader.view.term_k1.to_dict() == {7: 2.5}
-
-
-# The model of the confidence of hits
+    assert reader.view.answers == newer
 
 
 def test_repair_keeps_a_sound_model_and_drops_a_damaged_one(store: MemoryStore) -> None:

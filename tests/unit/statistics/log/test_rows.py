@@ -34,12 +34,6 @@ def raw(plain: bytes) -> str:
     return base64.b64encode(zlib.compress(plain)).decode()
 
 
-def counts(*pairs: tuple[int, int]) -> str:
-    """Gaps between ids, then df."""
-    gaps, df = np.array([gap for gap, _ in pairs], "<u4"), np.array([count for _, count in pairs], "<i8")
-    return raw(gaps.tobytes() + df.tobytes())
-
-
 def page(*pairs: tuple[int, int]) -> str:
     """Gaps between ids, then df, as planes of bytes."""
     gaps, df = np.array([gap for gap, _ in pairs], "<u4"), np.array([count for _, count in pairs], "<i8")
@@ -116,9 +110,6 @@ HEAD = {"base": "", "runs": [], "covers": [], "num_deltas": 0, "missing": 0, "na
         row("head", {}, packed({**HEAD, "runs": None})),
         row("head", {}, BOMB),
         row("terms", {"count": 1, "displaced": {}, "replaced": [1]}, packed(["a"])),
-        row("k1", {}, counts((3, 1), (0, 1))),
-        row("k1", {}, counts((3, -1))),
-        row("k1", {}, raw(b"seven..")),
         row("answers", {}),
         row("answers", {**ANSWERS, "share": None}),
         row("answers", {**ANSWERS, "margin": float("nan")}),
