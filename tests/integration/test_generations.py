@@ -113,7 +113,7 @@ class Opening:
         return self.indexes[-1]
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 4))])
 def test_several_writers_of_a_server_lose_nothing(seed: int) -> None:
     store, lock = MemoryStore(exclusive=False), threading.Lock()
 
