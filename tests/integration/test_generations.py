@@ -134,6 +134,7 @@ def test_writers_in_other_processes_lose_nothing(engine: str, tmp_path: Path) ->
     run(engines.uri_of(engine), tmp_path, writers=3, readers=1, operations=6, generations=True)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("embedded")
 def test_several_writers_of_an_embedded_engine_lose_nothing(tmp_path: Path) -> None:
     opened = Opening(lambda _: engines.open_store("embedded", tmp_path))
