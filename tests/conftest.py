@@ -22,9 +22,16 @@ SLOW = bool(os.environ.get("RAG_BM25_SLOW"))  # longer repetitions of what is te
 
 # No test depends on how fast the machine is.
 settings.register_profile(
-    "dev", deadline=None, max_examples=200 if SLOW else 30, suppress_health_check=[HealthCheck.too_slow]
+    "dev", deadline=None, max_examples=200 if SLOW else 10, suppress_health_check=[HealthCheck.too_slow]
 )
-settings.register_profile("ci", settings.get_profile("dev"), derandomize=True, database=None, print_blob=True)
+settings.register_profile(
+    "ci",
+    settings.get_profile("dev"),
+    max_examples=200 if SLOW else 30,
+    derandomize=True,
+    database=None,
+    print_blob=True,
+)
 settings.register_profile("night", settings.get_profile("dev"), max_examples=20_000)
 settings.register_profile(  # to see that a test fails; mutmut runs the tests several times in one process
     "mutants",

@@ -132,6 +132,7 @@ def test_a_page_prints_what_it_says(
     assert capsys.readouterr().out == ""
 
 
+@pytest.mark.slow
 @embedded
 @pytest.mark.parametrize("page", ["from-collection.md", "from-milvus-bm25.md", "gate.md"])
 def test_the_programs_and_commands_of_a_page_run_as_printed(page: str, tmp_path: Path) -> None:

@@ -105,6 +105,7 @@ def _has_all() -> None:
         pytest.importorskip(name, reason='all modules need rag-bm25[all]: pip install "rag-bm25[all]"')
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_has_all")
 class TestWithoutWhatWindowsLacks:
     def test_every_module_and_the_help_of_every_command_load(self) -> None:

@@ -571,6 +571,7 @@ shift(0)
 """
 
 
+@pytest.mark.slow
 class TestClock:
     """What the engine does where the clock steps, shown by a real engine with a clock of its own."""
 

@@ -292,6 +292,7 @@ with BM25Index.open(uri, "docs", config=config) as index:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("lite2")
 def test_at_a_limit_of_file_sizes_a_write_is_refused_or_stored(tmp_path: Path) -> None:
     done = run_python(CHILD + LIMITED, tmp_path / "test.db")

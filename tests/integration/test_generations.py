@@ -113,7 +113,7 @@ class Opening:
         return self.indexes[-1]
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 4))])
 def test_several_writers_of_a_server_lose_nothing(seed: int) -> None:
     store, lock = MemoryStore(exclusive=False), threading.Lock()
 
@@ -134,6 +134,7 @@ def test_writers_in_other_processes_lose_nothing(engine: str, tmp_path: Path) ->
     run(engines.uri_of(engine), tmp_path, writers=3, readers=1, operations=6, generations=True)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("embedded")
 def test_several_writers_of_an_embedded_engine_lose_nothing(tmp_path: Path) -> None:
     opened = Opening(lambda _: engines.open_store("embedded", tmp_path))

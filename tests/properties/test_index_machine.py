@@ -43,6 +43,7 @@ SMALL_LIMITS = {
 }
 
 SLOW = bool(os.environ.get("RAG_BM25_SLOW"))
+EXAMPLES = settings.default.max_examples  # few in everyday runs
 
 namespaces = st.sampled_from(["", "law"])
 ids = st.sampled_from("abcdefghij")
@@ -326,12 +327,12 @@ class LateMachine(TwoWritersMachine):
 
 
 TestIndex = IndexMachine.TestCase
-TestIndex.settings = settings(max_examples=300 if SLOW else 24, stateful_step_count=25)
+TestIndex.settings = settings(max_examples=300 if SLOW else min(24, EXAMPLES), stateful_step_count=25)
 TestCollidingIds = CollidingMachine.TestCase
-TestCollidingIds.settings = settings(max_examples=150 if SLOW else 12, stateful_step_count=20)
+TestCollidingIds.settings = settings(max_examples=150 if SLOW else min(12, EXAMPLES), stateful_step_count=20)
 TestDeferredRows = LazyMachine.TestCase
-TestDeferredRows.settings = settings(max_examples=200 if SLOW else 16, stateful_step_count=25)
+TestDeferredRows.settings = settings(max_examples=200 if SLOW else min(16, EXAMPLES), stateful_step_count=25)
 TestTwoWriters = TwoWritersMachine.TestCase
-TestTwoWriters.settings = settings(max_examples=200 if SLOW else 16, stateful_step_count=25)
+TestTwoWriters.settings = settings(max_examples=200 if SLOW else min(16, EXAMPLES), stateful_step_count=25)
 TestLateWrites = LateMachine.TestCase
-TestLateWrites.settings = settings(max_examples=300 if SLOW else 24, stateful_step_count=25)
+TestLateWrites.settings = settings(max_examples=300 if SLOW else min(24, EXAMPLES), stateful_step_count=25)

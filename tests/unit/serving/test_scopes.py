@@ -378,7 +378,8 @@ def test_answers_are_those_of_an_index_without_the_other_tenant(servers: tuple[S
         assert answer == expected, request
         asked, told = unquote(json.dumps(request[1:])).lower(), json.dumps(answer).lower()
         assert [word for word in WORDS if word in told and word not in asked] == [], request
-    assert ask_all(two, WHOLE, requests) != ask_all(one, WHOLE, requests), "these requests show nothing of the other"
+    shown = (ask_all(two, WHOLE, [request]) != ask_all(one, WHOLE, [request]) for request in requests)
+    assert any(shown), "these requests show nothing of the other"
     assert 500 not in {status for status, _ in answers}
 
 
