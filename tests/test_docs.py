@@ -222,6 +222,18 @@ def means_of_quality(system: str) -> list[float]:
     ]
 
 
+def test_the_table_of_the_readme_has_what_was_measured() -> None:
+    section = (ROOT / "README.md").read_text(encoding="utf-8").split("\n## Measured")[1].split("\n\n")[2]
+    sets, _, *rows = [line.strip("| ").split(" | ") for line in section.splitlines()]
+    columns = {column["name"]: column["values"] for column in json.loads((DOCS / "quality.json").read_text("utf-8"))}
+    systems = ("**the default**", "bm25s", "tantivy")
+    assert [row[0].startswith(system) for row, system in zip(rows, systems, strict=True)] == [True] * 3
+    for system, (_, *shown) in zip(systems, rows, strict=True):
+        for name, figure in zip(sets, shown, strict=True):
+            measured = [value["ndcg@10"][0] for each, value in columns[name].items() if each.startswith(system)]
+            assert float(figure.strip("*")) == pytest.approx(max(measured), abs=0.00051), (system, name)
+
+
 @pytest.mark.parametrize("page", ["chinese.md", "chinese.zh-CN.md"])
 def test_the_words_in_the_tables_of_a_page_are_those_of_the_analyzer(page: str) -> None:
     rows = re.findall(r"^\| `(.+?)` \| (`.+`) \|$", (DOCS / page).read_text(encoding="utf-8"), re.MULTILINE)
