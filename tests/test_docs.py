@@ -165,6 +165,13 @@ def test_files_that_are_named_are_there() -> None:
                 assert (ROOT / word).exists(), f"{page.name}: {word}"
 
 
+def test_the_page_that_the_wrong_engine_names_shows_how_an_index_moves() -> None:
+    engines = [(PACKAGE / f"store/milvus/lite{version}.py").read_text(encoding="utf-8") for version in (2, 3)]
+    named = [re.findall(r"copy it through a server \((\S+\.md)\)", source) for source in engines]
+    pages = [(ROOT / page).read_text(encoding="utf-8") for page in sum(named, [])]
+    assert ["milvus-lite server" in page for page in pages] == [True, True]
+
+
 def anchors(page: Path) -> list[str]:
     """Name the headings of a page as links do."""
     headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
