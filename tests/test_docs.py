@@ -166,9 +166,9 @@ def test_files_that_are_named_are_there() -> None:
 
 
 def test_the_page_that_the_wrong_engine_names_shows_how_an_index_moves() -> None:
-    engines = [(PACKAGE / f"store/milvus/lite{version}.py").read_text(encoding="utf-8") for version in (2, 3)]
-    named = [re.findall(r"copy it through a server \((\S+\.md)\)", source) for source in engines]
-    pages = [(ROOT / page).read_text(encoding="utf-8") for page in sum(named, [])]
+    sources = [(PACKAGE / f"store/milvus/lite{version}.py").read_text(encoding="utf-8") for version in (2, 3)]
+    named = re.findall(r"copy it through a server \((\S+\.md)\)", "".join(sources))
+    pages = [(ROOT / page).read_text(encoding="utf-8") for page in named]
     assert ["milvus-lite server" in page for page in pages] == [True, True]
 
 
