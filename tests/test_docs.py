@@ -166,6 +166,13 @@ def test_files_that_are_named_are_there() -> None:
                 assert (ROOT / word).exists(), f"{page.name}: {word}"
 
 
+def test_the_page_that_the_wrong_engine_names_shows_how_an_index_moves() -> None:
+    sources = [(PACKAGE / f"store/milvus/lite{version}.py").read_text(encoding="utf-8") for version in (2, 3)]
+    named = re.findall(r"copy it through a server \((\S+\.md)\)", "".join(sources))
+    pages = [(ROOT / page).read_text(encoding="utf-8") for page in named]
+    assert ["milvus-lite server" in page for page in pages] == [True, True]
+
+
 def anchors(page: Path) -> list[str]:
     """Name the headings of a page as links do."""
     headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
@@ -221,6 +228,18 @@ def means_of_quality(system: str) -> list[float]:
         fmean(column["values"][system]["ndcg@10"][0] for column in columns if column["language"] == language)
         for language in ("English", "Chinese")
     ]
+
+
+def test_the_table_of_the_readme_has_what_was_measured() -> None:
+    section = (ROOT / "README.md").read_text(encoding="utf-8").split("\n## Measured")[1].split("\n\n")[2]
+    sets, _, *rows = [line.strip("| ").split(" | ") for line in section.splitlines()]
+    columns = {column["name"]: column["values"] for column in json.loads((DOCS / "quality.json").read_text("utf-8"))}
+    systems = ("**the default**", "bm25s", "tantivy")
+    assert [row[0].startswith(system) for row, system in zip(rows, systems, strict=True)] == [True] * 3
+    for system, (_, *shown) in zip(systems, rows, strict=True):
+        for name, figure in zip(sets, shown, strict=True):
+            measured = [value["ndcg@10"][0] for each, value in columns[name].items() if each.startswith(system)]
+            assert float(figure.strip("*")) == pytest.approx(max(measured), abs=0.00051), (system, name)
 
 
 @pytest.mark.parametrize("page", ["chinese.md", "chinese.zh-CN.md"])

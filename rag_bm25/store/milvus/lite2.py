@@ -360,7 +360,7 @@ def check_file_name(path: Path) -> None:
     if path.is_dir():
         raise StoreError(
             f"{path} is a folder, a database of milvus-lite 3; milvus-lite 2.5 is installed and cannot open it: "
-            'pip install "milvus-lite>=3", or copy it through a server (docs/operating.md)'
+            'pip install "milvus-lite>=3", or copy it through a server (docs/moving.md)'
         )
 
 

@@ -103,7 +103,7 @@ class Engine(FlushingEngine, EmbeddedEngine):
         if path.is_file():
             raise StoreError(
                 f"{path} is a file, a database of milvus-lite 2.5; milvus-lite 3 is installed and cannot open it: "
-                'pip install "milvus-lite<3", or copy it through a server (docs/operating.md)'
+                'pip install "milvus-lite<3", or copy it through a server (docs/moving.md)'
             )
         self._is_broken = False
         super().__init__(path)
