@@ -76,7 +76,7 @@ def serve(
     if len(place.collection) > 1 and (allow_writes or ingest):
         raise typer.BadParameter("must be given once: several indexes are only read", param_hint="--collection")
     share = parse_percent(max_delete)
-    _check_ingestion(ingest, {"--watch": watch, "--prune": prune})
+    _check_ingestion(ingest, {"--watch": watch, "--prune": prune, "--max-delete": max_delete != DEFAULT_MAX_DELETE})
     limits = Limits(seconds=timeout, work=budget, running=concurrency)
     host, port = ("127.0.0.1", 0) if http is None else parse_address(http)
     settings = Settings(

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import re
+from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from rag_bm25.errors import RagBM25Error, StoreError
+from rag_bm25.errors import InputError, RagBM25Error, StoreError
 from rag_bm25.events import Events
 from rag_bm25.index.scoped import narrow
 from rag_bm25.index.searching.memo import QueryMemo
@@ -113,12 +115,14 @@ class Served:
             watch(find, known, step, lambda seconds: not stopped.wait(seconds), self._tell)
 
     def _find(self, plan: Ingestion) -> Found:
-        """Find the files; that it fails is shown as a job, too."""
+        """Find the files; that it fails is shown as a job, too, without the way to the folder."""
         try:
             return plan.find()
-        except (RagBM25Error, OSError):
-            with self.operations.jobs.run("ingest", repeats=True):
-                raise
+        except (RagBM25Error, OSError) as error:
+            shown = f"{Path(error.filename).name}: {error.strerror}" if isinstance(error, OSError) else str(error)
+            with suppress(InputError), self.operations.jobs.run("ingest", repeats=True):
+                raise InputError(shown) from None
+            raise
 
     def _ingest(self, plan: Ingestion, found: Found) -> None:
         """Ingest after the writes that wait; an error that is not foreseen must not end the watch."""

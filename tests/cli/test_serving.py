@@ -54,11 +54,11 @@ def test_a_missing_index_is_named(databases: Databases) -> None:
     assert_fails(run("serve", "--http", "127.0.0.1:0"), "`rag-bm25 ingest` creates one")
 
 
-@pytest.mark.parametrize("option", ["--watch", "--prune"])
-def test_options_of_an_ingestion_need_one(databases: Databases, option: str) -> None:
-    result = run("serve", "--mcp", option)
+@pytest.mark.parametrize("option", [["--watch"], ["--prune"], ["--max-delete", "50%"]], ids=" ".join)
+def test_options_of_an_ingestion_need_one(databases: Databases, option: list[str]) -> None:
+    result = run("serve", "--mcp", *option)
     assert (result.exit_code, databases.opened) == (2, [])
-    assert f"{option}: needs --ingest PATH" in result.stderr
+    assert f"{option[0]}: needs --ingest PATH" in result.stderr
 
 
 def test_an_index_to_ingest_into_is_created(

@@ -148,7 +148,7 @@ def test_a_folder_that_disappears_is_told_once_and_followed_when_it_is_back(
     served = serve(
         index, folder, (nothing, is_done), (lambda: folder.rename(away), has_failed), (come_back, has("figs"))
     )
-    assert [job["reason"] for job in jobs(served) if job["state"] == "failed"] == ["FileNotFoundError"]
+    assert [job["reason"] for job in jobs(served) if job["state"] == "failed"] == ["kb: No such file or directory"]
     assert [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR] == [
         f"an ingestion failed: {folder}: No such file or directory"
     ]
