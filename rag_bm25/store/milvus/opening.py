@@ -27,7 +27,12 @@ if TYPE_CHECKING:
     from rag_bm25.store.milvus.connection import Connection
 
 _open: dict[tuple[int, Path, bool], EmbeddedEngine] = {}  # by process, path, and whether it is a private copy
-_opening = threading.Lock()
+_locks: dict[int, threading.Lock] = {}  # by process: a thread of the parent may hold its own during a fork
+
+
+def _opening() -> threading.Lock:
+    """Return the lock of this process, which is held while an engine is opened or closed."""
+    return _locks.setdefault(os.getpid(), threading.Lock())
 
 
 def open_engine(connection: Connection, *, read_only: bool) -> Engine:
@@ -37,7 +42,7 @@ def open_engine(connection: Connection, *, read_only: bool) -> Engine:
     path = database_path(connection.uri)
     if read_only and not path.exists():
         raise IndexNotFoundError(f"database {path} not found")
-    with _opening:
+    with _opening():
         path = next((engine.path for engine in _open.values() if engine.is_at(path)), path)
         is_copy = read_only and not can_be_written(path)
         key = (os.getpid(), path, is_copy)
@@ -61,10 +66,9 @@ def _prepare_exit() -> None:
 
 
 def _end_deferring() -> None:
-    with _opening:  # waits for an engine that its thread is closing, since its owner was forgotten
-        engines = list(_open.values())
-    for engine in engines:
-        engine.end_deferring()
+    with _opening():  # waits for an engine that its thread is closing, since its owner was forgotten
+        for engine in _open.values():
+            engine.end_deferring()
 
 
 def _open_copy(path: Path) -> EmbeddedEngine:
@@ -102,7 +106,7 @@ def release_engine(engine: Engine) -> None:
     if not isinstance(engine, EmbeddedEngine):
         engine.close()
         return
-    with _opening:
+    with _opening():
         engine.users -= 1
         if engine.users == 0:
             _open.pop(engine.key, None)
