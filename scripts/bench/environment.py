@@ -11,29 +11,20 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-PACKAGES = (
-    "rag-bm25",
-    "pymilvus",
-    "milvus-lite",
-    "numpy",
-    "jieba",
-    "rjieba",
-    "bm25s",
-    "rank-bm25",
-    "tantivy",
-    "lancedb",
-)
+PACKAGES = ("rag-bm25", "pymilvus", "milvus-lite", "numpy", "jieba", "rjieba")
+PEERS = ("bm25s", "rank-bm25", "tantivy", "lancedb")
 
 
 def describe(command: str, data: str) -> dict[str, Any]:
     """Describe the machine and the versions of the packages."""
+    languages = {"Python": platform.python_version(), "SQLite": sqlite3.sqlite_version}
     return {
         "command": command,
         "date": time.strftime("%Y-%m-%d"),
         "machine": f"{_processor()}, {_cores()} cores, {_memory()} GiB, {platform.system()}",
         "load_before": load(),
         "data": data,
-        "versions": {"Python": platform.python_version(), "SQLite": sqlite3.sqlite_version, **versions(PACKAGES)},
+        "versions": languages | versions(PACKAGES + PEERS),
     }
 
 
