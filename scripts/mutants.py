@@ -9,6 +9,7 @@ all of them passed. ``python scripts/mutants.py [text...]`` tries only the mutan
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -194,8 +195,9 @@ def first_failure(tree: Path, tests: list[str]) -> str:
     """Return the name of the first failing test, or an empty string."""
     options = ["-x", "-q", "-p", "no:cacheprovider", "--no-header", "--tb=no", "--hypothesis-profile=mutants"]
     command = [sys.executable, "-B", "-m", "pytest", *options, *tests]
+    env = {**os.environ, "CI": "1"}  # slow tests, too
     try:
-        run = subprocess.run(command, cwd=tree, capture_output=True, text=True, timeout=SECONDS, check=False)
+        run = subprocess.run(command, cwd=tree, env=env, capture_output=True, text=True, timeout=SECONDS, check=False)
     except subprocess.TimeoutExpired:
         return "(hangs)"
     if run.returncode == 0:

@@ -1383,8 +1383,7 @@ class BM25Index:
         """Count all stored vectors again and compare the statistics with the result, and each vector with its text.
 
         Counts are compared exactly, weights to six digits. They do not depend on what a server has rounded in its
-        index: the stored vectors are float32. With a weighting whose k1 is that of a term, only the terms and the
-        length of a chunk are compared, since older chunks have weights of an older table.
+        index: the stored vectors are float32.
 
         Parameters
         ----------
