@@ -39,13 +39,15 @@ def draw(rows: Sequence[Row], path: Path) -> None:
     matplotlib = _matplotlib()
     every = panels(rows)
     figure = matplotlib.figure.Figure(figsize=(8, 3.6), layout="constrained")
-    for axes, (title, points) in zip(figure.subplots(1, len(every), squeeze=False)[0], every.items(), strict=True):
+    beside = figure.subplots(1, len(every), squeeze=False)[0]
+    for axes, (title, points) in zip(beside, every.items(), strict=True):
         for system, at in points.items():
             sizes = sorted(at)
             width = 2.4 if system == OURS else 1.2
             axes.plot(sizes, [at[size].median for size in sizes], marker="o", linewidth=width, label=system)
         axes.set(xscale="log", yscale="log", xlabel="chunks", title=title)
-        axes.legend(fontsize=8, frameon=False)
+    systems = beside[0].get_legend_handles_labels()
+    figure.legend(*systems, loc="outside lower center", ncols=4, fontsize=8, frameon=False)
     with matplotlib.rc_context({"svg.hashsalt": path.stem, "svg.fonttype": "none"}):
         figure.savefig(path, metadata={"Date": None})
 
