@@ -43,13 +43,15 @@ class Corrector:
         return run
 
     def _correct_name(self, name: str, *, is_last: bool) -> str:
-        """Correct the words of a name; one with digits becomes a name that chunks have, or stays: 0SAA is not 0SAYS."""
+        """Correct a word; a name with digits becomes one that chunks have, or stays: 0SAA is not 0SAYS."""
+        if LETTERS.fullmatch(name):
+            return self._correct_word(name, is_last=is_last)
         if self._is_known(name):  # its words alone may be unknown: 3rdparty is one term
             return name
         corrected = LETTERS.sub(
             lambda word: self._correct_word(word[0], is_last=is_last and word.end() == len(name)), name
         )
-        return corrected if LETTERS.fullmatch(name) or self._is_known(corrected) else name
+        return corrected if self._is_known(corrected) else name
 
     def _is_known(self, name: str) -> bool:
         terms = AnalysedText.of_query(self.speller.analyzer, name).words
