@@ -11,6 +11,7 @@ lease      ``lease:<batch>:<part>:<parts>``      a sign that the writer of an in
 delta      ``delta:<batch>:<part>:<parts>``      what a batch changed: N, length and the df of its terms
 run        ``run:<batch>:<part>:<part + 1>``     the sum of many deltas, by namespace and id
 head       ``head:<batch>:<part>:<parts>``       the runs in force, and the deltas that they hold
+answers    ``answers:<batch>:0:1``               the model of the confidence that a hit answers; the newest counts
 copy       ``copy:index:0:1``                    the mark of an unfinished copy of another index
 root       ``root:<batch>:<part>:<parts>``       the folders and files that sources are named by
 =========  ====================================  =============================================================
