@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
@@ -104,13 +104,18 @@ def make_pdf(path: Path, pages: Sequence[str], title: str = "", outline: Sequenc
             "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 600 800] /Resources << /Font << /F1 3 0 R >> >> "
             f"/Contents {first_page + 2 * n + 1} 0 R >>"
         )
-        objects[first_page + 2 * n + 1] = f"<< /Length {len(stream)} >> stream\n{stream}\nendstream"
+        objects[first_page + 2 * n + 1] = pdf_stream(stream)
     last = first_item + len(outline)
     objects[first_item] = f"<< /Type /Outlines /First {first_item + 1} 0 R /Last {last} 0 R /Count {len(outline)} >>"
     for at, (name, page) in enumerate(outline, first_item + 1):
         following = f"/Next {at + 1} 0 R" if at < last else ""
         target = f"[{first_page + 2 * page} 0 R /Fit]"
         objects[at] = f"<< /Title ({name}) /Parent {first_item} 0 R {following} /Dest {target} >>"
+    return write_pdf(path, objects, "/Info 4 0 R")
+
+
+def write_pdf(path: Path, objects: Mapping[int, str], more: str = "") -> Path:
+    """Write the objects of a PDF, of which the first is its catalog."""
     data, places = b"%PDF-1.4\n", []
     for number in sorted(objects):
         places.append(len(data))
@@ -118,8 +123,37 @@ def make_pdf(path: Path, pages: Sequence[str], title: str = "", outline: Sequenc
     table = "".join(f"{place:010} 00000 n \n" for place in places)
     size = len(objects) + 1
     data += (
-        f"xref\n0 {size}\n0000000000 65535 f \n{table}trailer << /Size {size} /Root 1 0 R /Info 4 0 R >>\n"
+        f"xref\n0 {size}\n0000000000 65535 f \n{table}trailer << /Size {size} /Root 1 0 R {more} >>\n"
         f"startxref\n{len(data)}\n%%EOF"
     ).encode()
     path.write_bytes(data)
     return path
+
+
+def make_pdf_page(path: Path, content: str, page: str = "", *more: str) -> Path:
+    """Make a page of operators in Helvetica, as F1, or a Chinese font, as F2; further objects have numbers from 8."""
+    objects = [
+        "<< /Type /Catalog /Pages 2 0 R >>",
+        "<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
+        (
+            f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] /Contents 4 0 R {page}"
+            " /Resources << /Font << /F1 << /Type /Font /Subtype /Type1 /BaseFont /Helvetica >> /F2 5 0 R >> >> >>"
+        ),
+        pdf_stream(content),
+        "<< /Type /Font /Subtype /Type0 /BaseFont /STSong-Light /Encoding /UniGB-UCS2-H /DescendantFonts [6 0 R] >>",
+        (
+            "<< /Type /Font /Subtype /CIDFontType0 /BaseFont /STSong-Light /DW 1000 /FontDescriptor 7 0 R"
+            " /CIDSystemInfo << /Registry (Adobe) /Ordering (GB1) /Supplement 4 >> >>"
+        ),
+        (
+            "<< /Type /FontDescriptor /FontName /STSong-Light /Flags 6 /FontBBox [0 -200 1000 900] /ItalicAngle 0"
+            " /Ascent 880 /Descent -120 /CapHeight 880 /StemV 80 >>"
+        ),
+        *more,
+    ]
+    return write_pdf(path, dict(enumerate(objects, 1)))
+
+
+def pdf_stream(content: str, entries: str = "") -> str:
+    """Return a stream object."""
+    return f"<< {entries} /Length {len(content)} >> stream\n{content}\nendstream"

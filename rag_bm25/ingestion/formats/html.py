@@ -35,7 +35,7 @@ CELLS, ROWS = {"td", "th"}, {"tr", "thead", "tbody", "tfoot"}
 PARTS = {"main", "article", "section", *HEADINGS}  # of a page: no cell of data has them, nor a table with a text
 READINGS = {"rt", "rp", "rtc"}  # of ruby characters
 FORMULA = {"mi", "mn", "mo", "ms", "mtext"}
-PERMALINKS = {"headerlink", "anchor", "anchorjs-link", "header-anchor"}
+PERMALINKS = {"headerlink", "anchor", "anchorjs-link", "header-anchor", "hash-link"}  # classes of a link to its heading
 MIN_MAIN = 200  # characters: a main part with less is not the text
 _EXPONENT = re.compile(r"(?!(?:st|nd|rd|th|er|e|o|a)\b)[\w+\u2212-]", re.IGNORECASE)
 _CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([A-Za-z0-9_:-]{1,40})", re.IGNORECASE)
@@ -156,7 +156,8 @@ class _Parser(HTMLParser):
     def _is_skipped(self, tag: str, given: dict[str, str]) -> bool:
         classes = set(given.get("class", "").split())
         is_hidden = "hidden" in given or given.get("aria-hidden") == "true" or given.get("role") == "navigation"
-        return tag in self._skipped or (bool(self._skipped & {"nav"}) and is_hidden) or bool(classes & PERMALINKS)
+        is_permalink = tag == "a" and bool(classes & PERMALINKS)  # some themes name headings like it
+        return tag in self._skipped or (bool(self._skipped & {"nav"}) and is_hidden) or is_permalink
 
     def _start(self, tag: str, given: Mapping[str, str]) -> None:
         if tag in HEADINGS:

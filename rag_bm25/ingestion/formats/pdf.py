@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any
 
 from rag_bm25.errors import InputError
@@ -45,7 +45,7 @@ def extract(file: BinaryIO, **_options: object) -> Document:
         if len(pdf) > MAX_PAGES:
             raise InputError(f"it has {len(pdf):,} pages; at most {MAX_PAGES:,} are read")
         builder = TextBuilder()
-        texts = [_page_text(page) for page in pdf]
+        texts = [_page_text(pdf, number) for number in range(len(pdf))]
         words = _words(texts)
         for lines in drop_repeated([_lines(text, words) for text in texts]):
             builder.page()
@@ -57,12 +57,25 @@ def extract(file: BinaryIO, **_options: object) -> Document:
         return replace(found, headings=tuple(_outline(pdf, found)))
 
 
-def _page_text(page: Any) -> str:
+def _page_text(pdf: Any, number: int) -> str:
+    page = _with_annotations(pdf, number)
     textpage = page.get_textpage()
-    text = str(textpage.get_text_bounded()).replace("\r\n", "\n").replace("\r", "\n")
+    # Text is bounded by the page as it was before it was turned: on a turned one, lines would be cut and glued.
+    text = str(textpage.get_text_range() if page.get_rotation() else textpage.get_text_bounded())
     textpage.close()
     page.close()
-    return text
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _with_annotations(pdf: Any, number: int) -> Any:
+    """Load a page, with what was typed into its forms and notes as part of its text."""
+    from pypdfium2 import raw
+
+    page = pdf[number]
+    if raw.FPDFPage_GetAnnotCount(page) and raw.FPDFPage_Flatten(page, raw.FLAT_NORMALDISPLAY) == raw.FLATTEN_SUCCESS:
+        page.close()
+        page = pdf[number]
+    return page
 
 
 def _words(texts: list[str]) -> set[str]:
@@ -92,13 +105,11 @@ def _join_hyphenated(before: str, after: str, words: set[str]) -> str:
 def _join_wrapped(lines: list[str]) -> str:
     """Join lines that a page was too narrow for, where no space is between words: in Chinese."""
     full = FULL_LINE * max(map(len, lines), default=0)
-    parts: list[str] = []
-    for line in lines:
-        if parts and len(parts[-1].rpartition("\n")[2]) >= full and WRAPPED.search(f"{parts[-1][-1:]}\n{line[:1]}"):
-            parts[-1:] = [parts[-1] + line]
-        else:
-            parts.append(line)
-    return "\n".join(parts)
+    pairs = pairwise(["", *lines])
+    return "".join(
+        ("" if len(before) >= full and WRAPPED.search(f"{before[-1:]}\n{line[:1]}") else "\n") + line
+        for before, line in pairs
+    )
 
 
 def _outline(pdf: Any, document: Document) -> Iterator[Heading]:

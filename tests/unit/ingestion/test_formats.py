@@ -9,7 +9,18 @@ from pathlib import Path
 
 import pytest
 from support.files import run, write
-from support.office import STYLES, make_docx, make_epub, make_pdf, make_zip, word_list, word_number, word_paragraph
+from support.office import (
+    STYLES,
+    make_docx,
+    make_epub,
+    make_pdf,
+    make_pdf_page,
+    make_zip,
+    pdf_stream,
+    word_list,
+    word_number,
+    word_paragraph,
+)
 
 from rag_bm25 import BM25Index
 from rag_bm25.errors import InputError, MissingExtraError
@@ -44,6 +55,12 @@ def test_html_has_its_text_without_navigation_scripts_and_permalinks() -> None:
     assert document.title == "The page"
     assert headings(document) == [(1, "Head", "Head")]
     assert document.text.rstrip() == "Head\n\nOne & two. Three\nfour\n\n- item\n\na\n  b\n\nx | y"
+
+
+def test_html_whose_headings_have_the_class_of_permalinks_keeps_them() -> None:
+    link = '<a class="hash-link" href="#drain" title="Direct link">\u200b</a>'
+    document = html(f"<h1>Pump</h1><h2 class='anchor anchorWithStickyNavbar_x' id='drain'>Drain it{link}</h2>")
+    assert headings(document) == [(1, "Pump", "Pump"), (2, "Drain it", "Drain it")]
 
 
 def test_html_with_a_main_part_has_that_alone() -> None:
@@ -384,6 +401,31 @@ def test_pdf_without_its_running_lines_and_contents(tmp_path: Path) -> None:
     assert document.text.split("\n\n") == ["A manual", "Setup", "last words", "end"]
     assert headings(document) == [(1, "Setup", "Setup")]
     assert len(document.pages) == 4
+
+
+def test_a_chinese_line_is_joined_only_to_a_full_one(tmp_path: Path) -> None:
+    pytest.importorskip("pypdfium2")
+    full = "水泵由电机驱动并把水从地下水池送到屋顶水箱然后再由屋顶水箱分送到各"
+    lines = ["第一节供水", full, "层的用户。", "第二节排水", "打开下部阀门并等待。", "表一阀门规格", "甲型五十三百元"]
+    shown = " ".join(f"<{line.encode('utf-16-be').hex()}> Tj T*" for line in lines)
+    document = read_document(make_pdf_page(tmp_path / "a.pdf", f"BT /F2 12 Tf 14 TL 40 760 Td {shown} ET"))
+    assert document.text.split("\n") == [lines[0], full + lines[2], *lines[3:]]
+
+
+def test_a_page_that_is_turned_has_its_lines(tmp_path: Path) -> None:
+    pytest.importorskip("pypdfium2")
+    rows = ["Part Stock Price", "Bolt 12 3.50", "Nut 40 1.20", "Washer 7 0.10"]
+    upwards = " ".join(f"BT /F1 12 Tf 0 1 -1 0 {100 + 20 * at} 60 Tm ({row}) Tj ET" for at, row in enumerate(rows))
+    assert read_document(make_pdf_page(tmp_path / "a.pdf", upwards, "/Rotate 90")).text.split("\n") == rows
+
+
+def test_what_was_typed_into_a_form_is_text(tmp_path: Path) -> None:
+    pytest.importorskip("pypdfium2")
+    field = "<< /Type /Annot /Subtype /Widget /FT /Tx /F 4 /T (name) /Rect [130 715 330 735] /AP << /N 9 0 R >> >>"
+    font = "/Type /XObject /Subtype /Form /BBox [0 0 200 20] /Resources << /Font << /F1 << /Type /Font /Subtype /Type1"
+    look = pdf_stream("BT /F1 12 Tf 2 4 Td (Dorthe) Tj ET", f"{font} /BaseFont /Helvetica >> >> >>")
+    path = make_pdf_page(tmp_path / "a.pdf", "BT /F1 12 Tf 40 720 Td (Name:) Tj ET", "/Annots [8 0 R]", field, look)
+    assert read_document(path).text.split() == ["Name:", "Dorthe"]
 
 
 def test_epub_is_read_in_its_order(tmp_path: Path) -> None:
