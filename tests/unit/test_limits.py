@@ -24,8 +24,6 @@ from rag_bm25.query.min_should_match import check_min_should_match
 from rag_bm25.query.synonyms import SynonymRule
 from rag_bm25.statistics import portable
 from rag_bm25.statistics.portable import read_statistics
-from rag_bm25.store.milvus.expressions import Lite2Dialect, where_clause
-from rag_bm25.store.rows import Scope
 from rag_bm25.vectors.terms import MAX_TERM_BYTES, Vocabulary, term_id
 
 HUGE = 10**5000  # Python does not write it in decimals
@@ -64,29 +62,6 @@ class TestMessages:
                 check_min_should_match("min_should_match", value)
             with pytest.raises(InputError, match="boost of 'a' must be"):
                 QueryPart("a", value)
-
-
-class TestFilters:
-    @pytest.mark.parametrize("number", ["9" * 5000, "9" * 20, "9223372036854775808", "007", "1" + "0" * 4300])
-    @pytest.mark.parametrize("written", ['metadata["a"] == {}', 'metadata["a"] % {} == 1', "length in [{}]"])
-    def test_a_number_that_the_embedded_engine_reads_otherwise(self, written: str, number: str) -> None:
-        if "%" in written and number[0] != "0":
-            number = f"0{number}"
-        with pytest.raises(FilterError, match=r"needs a (literal|whole number above 0)"):
-            where_clause(Lite2Dialect(), Scope(parse_filter(written.format(number))))
-
-    @pytest.mark.parametrize("number", ["0", "9223372036854775807", "10"])
-    def test_numbers_at_the_edges_are_read(self, number: str) -> None:
-        where_clause(Lite2Dialect(), Scope(parse_filter(f'metadata["a"] == {number}')))
-
-    def test_characters_of_an_expression(self) -> None:
-        with pytest.raises(FilterError, match="at most 1,000,000 characters, got 1,000,001"):
-            parse_filter("a" * 1_000_001)
-
-    def test_the_message_has_the_place_and_not_all_of_it(self) -> None:
-        with pytest.raises(FilterError, match="at position 5004") as caught:
-            where_clause(Lite2Dialect(), Scope(parse_filter(" " * 5000 + "andd")))
-        assert len(str(caught.value)) < 500
 
 
 class TestQueries:

@@ -160,8 +160,7 @@ class Engine:
         if any(sign in reason for sign in TOO_LARGE):
             return ReplyTooLargeError(f"{method} at {self.place} failed: {reason}")
         if filtered and getattr(error, "code", None) in BAD_REQUEST:
-            hint = 'metadata is named as in metadata["page"]'
-            return FilterError(f"{self.dialect.engine} refused the filter: {reason} ({hint})")
+            return FilterError(f"{self.dialect.engine} refused the filter: {reason}")
         return StoreError(f"{method} failed at {self.name}: {reason}")
 
     def reason(self, error: Exception) -> str:
