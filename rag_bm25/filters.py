@@ -274,7 +274,7 @@ def _check_id_operand(op: Operator, operand: Scalar | tuple[Scalar, ...], where:
         raise FilterError(f"{where} tells no ids apart, each is a string; known here are {', '.join(ID_OPERATORS)}")
     for one in operand if isinstance(operand, tuple) else (operand,):
         if not isinstance(one, str):
-            raise _operand_error(where, f"the ids as strings, such as '{one}'", one)
+            raise _operand_error(where, f'the ids as strings, such as "{one}"', one)
 
 
 def _unknown_operator(path: tuple[str, ...], operator: object) -> str:

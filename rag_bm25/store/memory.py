@@ -69,6 +69,8 @@ class MemoryStore:
     """
 
     generation = 1
+    exclusive = True
+    late_seconds = 0.0
 
     def __init__(self, collection: str = "docs") -> None:
         check_name(collection)
@@ -101,17 +103,9 @@ class MemoryStore:
         return f"memory, collection {self._collection!r}{generation_suffix(self.generation)}"
 
     @property
-    def exclusive(self) -> bool:
-        return True
-
-    @property
     def write_lock(self) -> WriteLock:
         lock: WriteLock = self.collections.write_lock
         return lock
-
-    @property
-    def late_seconds(self) -> float:
-        return 0.0
 
     @property
     def writes_of_others(self) -> int:

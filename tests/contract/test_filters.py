@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from support import engines
 from support.filter_conditions import CONDITIONS, DOCUMENTS, WITH_BOOLS, A
 from support.milvus_logic import is_out_of_reach
 from support.rows import ONE, chunk, scanned
 
+from rag_bm25 import BM25Index, IndexConfig
 from rag_bm25.errors import FilterError
 from rag_bm25.filters import ID, And, Comparison, Filter, Not, Or
 from rag_bm25.store.memory import matches
@@ -66,6 +69,22 @@ class TestFilters:
         assert self.found(documents, Comparison(A, "in", values)) == {"abc"}
         assert self.found(documents, Comparison(ID, "in", values)) == {"abc"}
         assert self.found(documents, And((Comparison(ID, "not in", values), Comparison(A, "like", "abc%")))) == {"abcd"}
+
+
+def test_ids_are_told_wherever_a_filter_is_taken(
+    new_index: Callable[[IndexConfig], BM25Index],
+) -> None:
+    index, own = new_index(IndexConfig(chunk_size=50)), {"$id": {"$in": ["b", "d"]}}
+    index.add(["fig pear", "fig", "pear", "fig plum"], ids=list("abcd"), metadatas=[{}, {"$id": "c"}, {}, {}])
+    assert {hit.id for hit in index.search("fig pear", filter=own)} == {"b", "d"}
+    assert [hit.id for hit in index.search("fig pear", filter={"$not": {"$id": {"$gte": "b"}}})] == ["a"]
+    assert [hit.id for hit in index.search("fig pear", filter={("$id",): "c"})] == ["b"]
+    assert {chunk.id for chunk in index.chunks(filter=own)} == {"b", "d"}
+    assert [(one.num_chunks, one.df) for one in index.term_statistics("fig", filter=own)] == [(2, 2)]
+    own_words = [hit.score for hit in index.search("fig pear", statistics=own)]
+    assert own_words != [hit.score for hit in index.search("fig pear")]
+    assert index.delete(filter=own) == 2
+    assert {chunk.id for chunk in index.chunks()} == {"a", "c"}
 
 
 def is_refused(engine: str, where: Filter) -> bool:

@@ -68,7 +68,7 @@ def test_every_form_is_read(filter: Any, tree: Any) -> None:
         (Comparison((1,), "==", 1), r"a filter key must be a string.* got \(1,\)"),
         (Comparison(("a",), "above", 1), r"the operator at 'a' must be one of ==, !=, >.*, got 'above'"),
         (Comparison(("a",), "in", "abc"), "in at 'a' needs a list of values, got 'abc'"),
-        (Comparison(ID, "==", 1), "== at '\\$id' needs the ids as strings, such as '1', got 1"),
+        (Comparison(ID, "==", 1), "== at '\\$id' needs the ids as strings, such as .1., got 1"),
         (Comparison(ID, "exists", True), "exists at '\\$id' tells no ids apart"),
         (Not(None), "a part of a filter must be a Comparison, .*, got None"),
         (And(()), r"a part of a filter must be a Comparison, .*, got And\(parts=\(\)\)"),
@@ -111,7 +111,7 @@ def test_two_filters_are_joined_and_one_stays_as_it_is() -> None:
         ({"a": {"$above": 1}}, r"unknown operator '\$above' at 'a', known are \$eq, "),
         ({"$nor": [{"a": 1}]}, r"unknown operator '\$nor', known here are \$and, \$or, \$not, \$id"),
         ({"$id.a": 1}, r"unknown operator '\$id\.a', known here are"),
-        ({"$id": {"$in": ["a", 3]}}, r"\$in at '\$id' needs the ids as strings, such as '3', got 3"),
+        ({"$id": {"$in": ["a", 3]}}, r"\$in at '\$id' needs the ids as strings, such as .3., got 3"),
         (
             {"$id": {"$exists": True}},
             r"\$exists at '\$id' tells no ids apart, each is a string; known here are \$eq, .*like$",

@@ -10,7 +10,8 @@ from support.memory_store import MemoryStore
 from support.reference import split
 
 from rag_bm25 import AnalyzerConfig, BM25Index, IndexConfig, Query, QueryExpansion, QueryPart, Synonyms
-from rag_bm25.adapters import BM25Encoder
+from rag_bm25.adapters import BM25Encoder, encoder
+from rag_bm25.adapters.encoder import read_statistics
 from rag_bm25.analysis import config as analyzer_settings
 from rag_bm25.checks import check_parameter
 from rag_bm25.errors import FilterError, FormatError, InputError, ParameterError, short_repr
@@ -22,8 +23,6 @@ from rag_bm25.ingestion.reading import read_document, read_file
 from rag_bm25.ingestion.splitting import Splitter
 from rag_bm25.query.min_should_match import check_min_should_match
 from rag_bm25.query.synonyms import SynonymRule
-from rag_bm25.statistics import portable
-from rag_bm25.statistics.portable import read_statistics
 from rag_bm25.vectors.terms import MAX_TERM_BYTES, Vocabulary, term_id
 
 HUGE = 10**5000  # Python does not write it in decimals
@@ -175,6 +174,6 @@ class TestFiles:
         file = tmp_path / "statistics.json.gz"
         BM25Encoder(IndexConfig(4, analyzer=split)).fit(["apple"]).save(file)
         read_statistics(file)
-        monkeypatch.setattr(portable, "MAX_LINE", 40)
+        monkeypatch.setattr(encoder, "MAX_LINE", 40)
         with pytest.raises(FormatError, match="or is damaged: a line has more than 40 characters"):
             read_statistics(file)

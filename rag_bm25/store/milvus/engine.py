@@ -20,9 +20,9 @@ import grpc
 from rag_bm25.errors import FilterError, StoreError
 from rag_bm25.store.deferred import DeferredRows
 from rag_bm25.store.milvus.client import Client, pymilvus
+from rag_bm25.store.milvus.database_file import DatabaseLock
 from rag_bm25.store.milvus.expressions import Dialect
 from rag_bm25.store.milvus.limits import MESSAGE_BYTES, ReplyTooLargeError
-from rag_bm25.store.milvus.lock import DatabaseLock
 from rag_bm25.store.milvus.schema import log_entity
 
 if TYPE_CHECKING:
