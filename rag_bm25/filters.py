@@ -11,7 +11,7 @@ Users write a mapping; :func:`parse_filter` parses it into a :data:`Filter`.
 ``{"note": {"$exists": True}}``                present and not ``null`` (not on milvus-lite 2.5)
 ``{"file": {"$like": "law-%"}}``               ``%`` matches any number of characters, also none
 ``{"tags": {"$contains": "draft"}}``           an array that contains the element
-``{"$id": {"$in": ["a", "b"]}}``               chunks by their ids, with any operator but the two above
+``{"$id": {"$in": ["a", "b"]}}``               chunks by their ids
 ``{"a": 1, "b": 2}``                           both; also ``{"$and": [...]}``, ``{"$or": [...]}``
 ``{"$not": {"lang": "zh"}}``                   all other chunks
 =============================================  =====================================================
@@ -23,12 +23,13 @@ On every engine:
 - Values of different types are never equal: ``{"page": 3}`` does not match ``"3"`` or ``True``. Integers and floats are
   one type.
 - Strings are ordered by code point. Matching is case-sensitive.
-- ``$id`` is the id of the chunk, a string. A metadata key of that name is reached by a tuple: ``{("$id",): 1}``.
+- ``$id`` is the id of the chunk, a string: it takes all operators but ``$exists`` and ``$contains``. A metadata key of
+  that name is reached by a tuple: ``{("$id",): 1}``.
 
 A condition that an engine cannot evaluate exactly is a :class:`~rag_bm25.errors.FilterError` that names it:
 
 - milvus-lite 2.5 negates only ``$eq``, ``$ne``, ``$in`` and ``$nin``; milvus-lite 3 does not negate comparisons of
-  order. Of ids, both negate everything, but milvus-lite 2.5 not ``$like``.
+  order. Of ids, both negate all conditions, except that milvus-lite 2.5 does not negate ``$like``.
 - A Milvus server and milvus-lite 2.5 take whole numbers within a path, as in ``"p.0"``, for places in lists, too.
 - A Milvus server cannot read a key that begins with a digit, unless the whole key is a number; nor more than 5,000
   operators. A condition has one or two, but some twelve where it is negated, and a list of ``$in`` has none.
