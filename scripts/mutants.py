@@ -41,7 +41,7 @@ MUTANTS = [
     Mutant("evaluation/baseline", "query.measures.keys() == first.keys() >= set(MEASURES)", "True"),
     # A part of an index
     Mutant("index/scoped", "where=conjoin(self._part.where, scope.where)", "where=scope.where"),
-    Mutant("index/scoped", " and (where is None or matches(where, row.metadata))", ""),
+    Mutant("index/scoped", " and (where is None or matches(where, row.id, row.metadata))", ""),
     Mutant("index/scoped", "if name in self.part.namespaces]", "]"),
     Mutant("serving/served", "access.place(read())", "read()"),
     # The steps of a write
