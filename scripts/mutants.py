@@ -41,7 +41,7 @@ MUTANTS = [
     Mutant("evaluation/baseline", "query.measures.keys() == first.keys() >= set(MEASURES)", "True"),
     # A part of an index
     Mutant("index/scoped", "where=conjoin(self._part.where, scope.where)", "where=scope.where"),
-    Mutant("index/scoped", " and (where is None or matches(where, row.metadata))", ""),
+    Mutant("index/scoped", " and (where is None or matches(where, row.id, row.metadata))", ""),
     Mutant("index/scoped", "if name in self.part.namespaces]", "]"),
     Mutant("serving/served", "access.place(read())", "read()"),
     # The steps of a write
@@ -112,9 +112,9 @@ MUTANTS = [
     Mutant("index/maintenance/copying", "later_than=log.new_batch()", 'later_than=""'),
     Mutant("index/maintenance/verification", "sorted({*totals, *recount})", "sorted(totals)"),
     # Input from outside
-    Mutant("store/milvus/expressions", '"{"".join(map(self.escape, text))}"', '"{text}"'),
+    Mutant("store/milvus/expressions", '"{self.escape(text)}"', '"{text}"'),
     Mutant("store/milvus/expressions", "if comparison.path in self.mixed else written", "if False else written"),
-    Mutant("store/milvus/syntax", "[1-9][0-9]{0,17}", "[0-9]{0,17}"),
+    Mutant("store/milvus/expressions", '">": "<="', '">": "<"'),
     Mutant("ingestion/obsolete", " or source in checker.rejected:", ":"),
     Mutant("ingestion/unchanged", "stored.digest(source) == digest.stored", "True"),
     Mutant("ingestion/unchanged", " or num_writes != self._expected_writes()", ""),

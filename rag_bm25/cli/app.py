@@ -28,7 +28,7 @@ from rag_bm25.hits.options import NAMES_OF_K
 from rag_bm25.ingestion.files import os_error_message
 from rag_bm25.store.tls import TLS
 
-WRITING = ("ingest", "delete", "repair", "copy", "reindex", "load")
+WRITING = ("ingest", "delete", "repair", "copy", "reindex")
 SEVERAL = ("collection", "namespace")
 """Options that may be repeated, in some commands: of the others, Typer would take the last."""
 

@@ -16,7 +16,7 @@ from rag_bm25.analysis import Analyzer
 from rag_bm25.analysis.contract import contract_of
 from rag_bm25.cli.console import print_note
 from rag_bm25.cli.importing import ModelOption, as_function, one_line_errors
-from rag_bm25.definitions import Object
+from rag_bm25.definitions import Conditions
 from rag_bm25.errors import IndexNotFoundError
 from rag_bm25.index.group import IndexGroup
 from rag_bm25.index.index import BM25Index
@@ -130,8 +130,7 @@ ShowProgress: TypeAlias = Annotated[
 Filter: TypeAlias = Annotated[
     str | None,
     typer.Option(
-        help='Conditions on the metadata: KEY=VALUE,..., a JSON object such as \'{"page": {"$gte": 3}}\', or a Milvus '
-        "expression."
+        help='Conditions on the metadata, or on $id: KEY=VALUE,..., or a JSON object such as \'{"page": {"$gte": 3}}\'.'
     ),
 ]
 JudgedSet: TypeAlias = Annotated[Path, argument("DIR", "A set in BEIR form: corpus, queries, qrels.")]
@@ -257,10 +256,10 @@ def get_tls(uri: str | Path) -> TLS | None:
     return certificates.get() if str(uri).lower().startswith("https://") else None
 
 
-def parse_filter_option(text: str | None) -> dict[str, Any] | str | None:
-    """Read a filter: a JSON object if it begins like one, else KEY=VALUE,... or a Milvus expression."""
+def parse_filter_option(text: str | None) -> Any:
+    """Read a filter: a JSON object if it begins like one, else KEY=VALUE,...; any other text stays, and is refused."""
     if text is None or not text.lstrip().startswith("{"):
-        return None if text is None else Object().parse(text)
+        return None if text is None else Conditions().parse(text)
     try:
         conditions: dict[str, Any] = json.loads(text)
     except (RecursionError, ValueError) as error:

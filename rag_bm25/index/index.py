@@ -697,8 +697,8 @@ class BM25Index:
             Any text; or texts with a boost for each, as in ``{"合同": 2.0, "解除": 1.0}``.
         k : int
             Maximum number of hits, in 1..16384.
-        filter : mapping or str, optional
-            Conditions on the metadata, see :func:`rag_bm25.filters.parse_filter`, or a Milvus expression.
+        filter : mapping, optional
+            Conditions on the metadata and the ids, see :func:`rag_bm25.filters.parse_filter`.
         namespace : str, sequence of str or None
             Namespaces to search; None for all.
         **options
@@ -1255,7 +1255,7 @@ class BM25Index:
             Any texts; they are analysed as queries are, so that stop words have no statistics.
         namespace : str, sequence of str or None
             Namespaces to count; None for all.
-        filter : mapping or str, optional
+        filter : mapping, optional
             Only the chunks that fit it, counted as for the option `statistics` of :meth:`search`.
 
         Returns

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
 from langchain_core.documents import Document  # noqa: TC002 - pydantic reads the annotations
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables.config import get_config_list, run_in_executor
-from pydantic import AfterValidator, Field, FiniteFloat, PrivateAttr, ValidationError, field_validator
+from pydantic import BeforeValidator, Field, FiniteFloat, PrivateAttr, ValidationError, field_validator
 
 from rag_bm25.documents.checks import check_chunks, check_distinct
 from rag_bm25.errors import InputError, ParameterError, RagBM25Error
@@ -45,7 +45,7 @@ def _check_filter(given: Any) -> Any:
     return given
 
 
-MetadataFilter: TypeAlias = Annotated[Mapping[Any, Any] | str | None, AfterValidator(_check_filter)]
+MetadataFilter: TypeAlias = Annotated[Mapping[Any, Any] | None, BeforeValidator(_check_filter)]
 
 
 class MilvusBM25Retriever(IndexOwner, BaseRetriever):

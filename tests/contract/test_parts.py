@@ -22,6 +22,7 @@ PARTS: list[dict[str, Any]] = [
     {"namespace": ["own"]},
     {"filter": {"tenant": "own"}},
     {"filter": {"tenant": {"$in": ["own", "none"]}}, "namespace": ["own", "more"]},
+    {"filter": {"$id": {"$in": ["x#0", "x#2", "y#0", "w"]}}},
 ]
 SEARCHES: list[dict[str, Any]] = [
     {},
@@ -40,7 +41,7 @@ def add(index: BM25Index, tenant: str, namespace: str) -> BM25Index:
     return index
 
 
-@pytest.mark.parametrize("part", PARTS, ids=["namespace", "filter", "both"])
+@pytest.mark.parametrize("part", PARTS, ids=["namespace", "filter", "both", "ids"])
 def test_a_part_is_an_index_of_its_chunks(new_index: Callable[[IndexConfig], BM25Index], part: dict[str, Any]) -> None:
     same_place = "filter" in part and "namespace" in part
     index = add(add(new_index(CONFIG), "other", "own" if same_place else "other"), "own", "own")

@@ -95,17 +95,13 @@ class GroupStore:
     def __init__(self, stores: Sequence[Store], terms: MergedTerms, close: Callable[[], None]) -> None:
         self.name = f"a group of {len(stores)} indexes: {list_first(store.name for store in stores)}"
         self.close = close
-        self._stores = stores
+        self.exclusive = all(store.exclusive for store in stores)
         self._parts = [_Part(number, store, terms) for number, store in enumerate(stores)]
         self.threads = Threads(len(stores))
 
     def __getattr__(self, name: str) -> NoReturn:
         """Refuse what one index alone has, such as its log."""
         refuse_writing()
-
-    @property
-    def exclusive(self) -> bool:
-        return all(store.exclusive for store in self._stores)
 
     def get_chunks(
         self, pks: Sequence[str], *, contents: bool = True, vectors: bool = False, dense: bool = False

@@ -22,6 +22,7 @@ import numpy as np
 from rag_bm25.definitions import Between, check_given
 from rag_bm25.documents.chunks import Hit, HybridHit
 from rag_bm25.errors import ParameterError
+from rag_bm25.filters import FilterMapping
 from rag_bm25.hits.boosts import explain_boosts
 from rag_bm25.hits.options import NEEDS_LEXICAL_SCORE, ONLY_LEXICAL, SearchOptions, check_options, is_by_score, refuse
 from rag_bm25.hits.selection import Ranking, flatten
@@ -84,9 +85,9 @@ class FusionOptions(TypedDict, total=False):
         Number of candidates of the lexical search, in 1..16384; by default 100, and with a larger k others below them.
     dense_k : int
         Number of candidates of the dense search, in 1..16384; by default as of the lexical search.
-    sparse_filter : mapping or str
+    sparse_filter : mapping
         Further conditions on the candidates of the lexical search.
-    dense_filter : mapping or str
+    dense_filter : mapping
         Further conditions on the candidates of the dense search.
     dense_search_params : mapping of str to str, bool, int or float
         Parameters of Milvus for the dense search, such as ``{"ef": 200}``; the engine decides which exist.
@@ -95,8 +96,8 @@ class FusionOptions(TypedDict, total=False):
     fusion: Weighted | RRF | None
     sparse_k: Annotated[int, Between(1, MAX_K)] | None
     dense_k: Annotated[int, Between(1, MAX_K)] | None
-    sparse_filter: Mapping[str, Any] | str | None
-    dense_filter: Mapping[str, Any] | str | None
+    sparse_filter: FilterMapping | None
+    dense_filter: FilterMapping | None
     dense_search_params: Mapping[str, str | bool | int | float] | None
 
 
