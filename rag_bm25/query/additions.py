@@ -98,7 +98,7 @@ class ExpandedQuery:
         for addition, qtf in self.additions.items():
             check_budget()
             factors = (*addition.factors, *_limit(addition, weight_of))
-            source = TermSource(addition.reason, factors, None, bool(addition.phrase), addition.is_numeral)
+            source = TermSource(addition.reason, factors, bool(addition.phrase), addition.is_numeral)
             boost = source.boost * float(weighting.term_weights(qtf))
             for term in addition.terms:
                 if term not in self.own and boost > heaviest.get(term, (0.0,))[0]:

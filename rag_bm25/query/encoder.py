@@ -101,7 +101,7 @@ class QueryEncoder:
         relevance = None
         if relevant:
             num_chunks = statistics.num_chunks
-            relevance = _count_relevant(ids, df, num_chunks, relevant)
+            relevance = RelevanceCounts.of(relevant, ids, df, num_chunks)
             idfs = self._idfs(terms, df, relevance.equivalent_df(df, num_chunks), statistics)
         weights = boost * (self.weighting.term_weights(qtf) * idfs)
         return QueryTerms(terms, ids, qtf, df, boost, weights, sources, group_words, relevance)
@@ -220,13 +220,3 @@ def _kind_of(term: str, source: TermSource) -> int:
     if channel == CHARACTERS:
         return _CHARACTER
     return _WORD_BIGRAM if is_word_bigram(term) else _CJK_BIGRAM
-
-
-def _count_relevant(
-    ids: NDArray[np.uint32], df: NDArray[np.int64], num_chunks: int, relevant: Sequence[SparseVector]
-) -> RelevanceCounts:
-    """Count the relevant chunks that have each term."""
-    held, counts = np.unique(np.concatenate([vector.ids for vector in relevant]), return_counts=True)
-    at = np.searchsorted(held, ids).clip(max=len(held) - 1)
-    r = np.where(held[at] == ids, counts[at], 0)
-    return RelevanceCounts.within(r, len(relevant), df, num_chunks)

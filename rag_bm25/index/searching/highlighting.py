@@ -30,11 +30,10 @@ def make_highlighter(
     """Return a highlighter of the terms of a query; those that have no weight, as in its conditions, count nothing."""
     weights: defaultdict[str, float] = defaultdict(float)
     ignored, in_words = _ignored_characters(analyzer), _pairs_in_words(terms.terms)
-    columns = terms.terms, terms.sources, terms.boost.tolist(), terms.weights.tolist()
-    for term, source, boost, weight in zip(*columns, strict=True):
+    for term, source, weight in zip(terms.terms, terms.sources, terms.weights.tolist(), strict=True):
         across = not is_word(term) and term_text(term) not in in_words
-        # Feedback may have taken it out; question words would mark what nobody looks for.
-        if boost > 0 and not source.is_question and not (across and ignored.intersection(term)):
+        # Question words would mark what nobody looks for.
+        if not source.is_question and not (across and ignored.intersection(term)):
             weights[term] += weight
     if conditions is not None:
         for text in conditions.required_texts:
