@@ -224,7 +224,7 @@ class HybridSearcher:
         widen_until(look, lambda _: is_enough, [1])
         if not is_enough:
             selector.warn()
-        return flatten(options.get("group"), selector.select(query, Ranking(hits)))
+        return flatten(options.get("group"), selector.select(query, selector.shortlist(Ranking(hits))))
 
     def _score_missed(
         self, queries: Sequence[ArmQuery], found: Sequence[list[Match]], request: HybridRequest, known: ScoredArms
