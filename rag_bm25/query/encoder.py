@@ -70,9 +70,8 @@ class QueryEncoder:
         """Collect the terms of a query, each once and without weights: its own, then those that are added."""
         expander = self.expander or Expander(self.analyzer)
         expanded = expander.expand(Query.of(query), self.df_lookup(statistics))
-        shares = expanded.shares(partial(self._own_weights, statistics))
-        added = expanded.added_terms(self.weighting, partial(self._weight_of, statistics, shares))
-        terms = [*expanded.own_terms(shares), *added]
+        added = expanded.added_terms(self.weighting, partial(self._weight_of, statistics))
+        terms = [*expanded.own_terms(), *added]
         return [*terms, *self._question_terms(expanded, terms, statistics)], partial(expanded.groups, self.ids)
 
     def _question_terms(
@@ -158,19 +157,14 @@ class QueryEncoder:
     def _ids_of(self, terms: Sequence[str]) -> NDArray[np.uint32]:
         return np.array([self.ids[term] for term in terms], np.uint32)
 
-    def _own_weights(self, statistics: CorpusCounts, terms: Sequence[str]) -> list[float]:
-        weights: list[float] = self.word_weights(statistics.df(self._ids_of(terms)), statistics).tolist()
-        return weights
-
-    def _weight_of(self, statistics: CorpusCounts, shares: Mapping[str, float], keys: Iterable[str]) -> float:
+    def _weight_of(self, statistics: CorpusCounts, keys: Iterable[str]) -> float:
         """Return how much distinct terms weigh together; unknown ones count as if one chunk had them."""
         if not statistics.num_chunks:
             return 0.0
         distinct = list(dict.fromkeys(keys))
         df = np.maximum(statistics.df(self._ids_of(distinct)), 1)
         once, channels = np.ones(len(distinct), np.int64), list(map(channel_of, distinct))
-        weights = self.weighting.weights(once, df, statistics.idf_inputs, channels).tolist()
-        return math.fsum(shares.get(term, 1.0) * weight for term, weight in zip(distinct, weights, strict=True))
+        return math.fsum(self.weighting.weights(once, df, statistics.idf_inputs, channels).tolist())
 
     def _boost_kinds(self, wanted: Sequence[QueryTerm]) -> list[QueryTerm]:
         """Give each term the factors of its kind; leave out those with a factor of 0."""

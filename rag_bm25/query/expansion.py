@@ -122,8 +122,6 @@ class Expander:
             counts -= Counter(match.source.terms if match.replaced else ())
         for term, count in counts.items():
             expanded.own[term] += [part.boost] * count
-        compounds: Callable[[str], list[tuple[str, ...]]] | None = getattr(self.analyzer, "compounds", None)
-        expanded.compounds.extend(compounds(part.text) if compounds is not None else ())
         for term in text.question_terms:
             expanded.questions[term].append(part.boost)
         if speller is not None:
