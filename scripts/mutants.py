@@ -128,7 +128,7 @@ MUTANTS = [
     Mutant("ingestion/opening", "flags | _FILE", "flags"),
     Mutant("ingestion/contextualizing", "piece.text == chunk.text and", ""),
     Mutant("ingestion/contextualizing", "self.make if name == self.name else None", "self.make"),
-    Mutant("index/searching/highlighting", " if name != CONTEXT", ""),
+    Mutant("hits/highlights", " if name != CONTEXT", ""),
     Mutant("ingestion/splitting", "header = outline.header(start)", 'header = ""'),
     Mutant("ingestion/formats/pages", ' and words.issuperset(_units(_LEADERS.sub(" ", line)))', ""),
     Mutant("ingestion/formats/pdf", "is_pair if is_word != is_pair else ", ""),

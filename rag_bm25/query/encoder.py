@@ -16,7 +16,7 @@ from rag_bm25.vectors.terms import CHARACTERS, WORDS, channel_of, is_cjk, is_wor
 from rag_bm25.weighting.idf import idf
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 
 MAX_KEPT = 65_536
+MIN_DF_OF_CHUNK = 2  # a term that only the chunk itself has finds nothing else
 
 Factors: TypeAlias = tuple[tuple[str, float], ...]
 """Factors of a term, each with its name."""
@@ -104,6 +105,32 @@ class QueryEncoder:
             idfs = self._idfs(terms, df, relevance.equivalent_df(df, num_chunks), statistics)
         weights = boost * (self.weighting.term_weights(qtf) * idfs)
         return QueryTerms(terms, ids, qtf, df, boost, weights, sources, group_words, relevance)
+
+    def weigh_chunk(
+        self,
+        chunk: SparseVector,
+        statistics: CorpusCounts,
+        term_of: Callable[[int], str | None],  # the term of an id, as the vocabulary has it
+        max_terms: int,
+    ) -> QueryTerms:
+        """Weigh the best terms of a chunk by stored weight times IDF: a query for chunks that resemble it.
+
+        That is what Lucene's MoreLikeThis does.
+        """
+        common = statistics.df(chunk.ids) >= MIN_DF_OF_CHUNK
+        wanted = [
+            QueryTerm(term, 1, TermSource("in the chunk", (("weight in the chunk, as stored", weight),)))
+            for id_, weight in zip(chunk.ids[common].tolist(), chunk.values[common].tolist(), strict=True)
+            if (term := term_of(id_)) is not None and weight > 0
+        ]
+        weighed = self.weigh(wanted, statistics)
+        best = np.sort(np.lexsort((weighed.ids, -weighed.weights))[:max_terms])
+        return replace(
+            weighed,
+            terms=[weighed.terms[at] for at in best],
+            sources=[weighed.sources[at] for at in best],
+            **{name: getattr(weighed, name)[best] for name in ("ids", "qtf", "df", "boost", "weights")},
+        )
 
     def _look_up(
         self, terms: Sequence[str], statistics: CorpusCounts

@@ -33,9 +33,8 @@ from rag_bm25 import (
     ValueBoost,
 )
 from rag_bm25.index.searching import rescoring
-from rag_bm25.weighting.document import DocumentWeighting
+from rag_bm25.weighting.document import DocumentWeighting, largest_ratio
 from rag_bm25.weighting.formulas import WEIGHTINGS
-from rag_bm25.weighting.ratio import largest_ratio
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from rag_bm25.index.searching.ranking import warn_incomplete
 from rag_bm25.store.rows import MAX_K, Match, rank_of
 from rag_bm25.store.storage import FP16_TOLERANCE
 from rag_bm25.vectors.sparse import EMPTY, SparseBatch
-from rag_bm25.weighting.ratio import largest_ratio
+from rag_bm25.weighting.document import largest_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

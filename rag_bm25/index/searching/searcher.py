@@ -21,10 +21,9 @@ from rag_bm25.documents.chunks import Hit
 from rag_bm25.documents.encoder import FieldCounts
 from rag_bm25.documents.reweighing import Reweigher
 from rag_bm25.errors import ChunkNotFoundError, InputError, ParameterError, short_repr
-from rag_bm25.hits.highlights import Highlighting
+from rag_bm25.hits.highlights import Highlighting, highlight_hits, make_highlighter
 from rag_bm25.hits.options import Effect, options_that, refuse
 from rag_bm25.index.searching.group_store import GroupStore
-from rag_bm25.index.searching.highlighting import highlight_hits, make_highlighter
 from rag_bm25.index.searching.judging import Judges
 from rag_bm25.index.searching.ranking import OVERFETCH, Candidates, find_candidates
 from rag_bm25.index.searching.rescoring import Rescorer
@@ -37,7 +36,6 @@ from rag_bm25.query.feedback import Evidence
 from rag_bm25.query.min_should_match import required_words
 from rag_bm25.query.query import Query
 from rag_bm25.query.scores import ScoreExplanation, explain_score, with_factors
-from rag_bm25.query.similar import weigh_terms_of
 from rag_bm25.query.spelling import Fuzzy, Speller
 from rag_bm25.query.stop_words import stop_words_in
 from rag_bm25.store.rows import MAX_K, Match, Scope, SearchArm
@@ -378,7 +376,7 @@ class Searcher:
         context = self.weigher.context_for(scope, options)
         row = read_one(self._store, context.view, id_, scope.namespaces)
         (vector,) = self.vectors_of([row], context.documents)
-        terms = weigh_terms_of(vector, context.encoder, context.corpus, self._live.vocabulary().term, max_terms)
+        terms = context.encoder.weigh_chunk(vector, context.corpus, self._live.vocabulary().term, max_terms)
         return WeightedQuery.of(terms, context), row
 
     # Feedback
