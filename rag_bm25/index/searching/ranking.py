@@ -40,7 +40,8 @@ def widen_until(
 ) -> None:
     """Search with the limit of each search, and then with twice as much, until there is enough or no room for more.
 
-    `search` gets the limits of some searches by their positions. One with enough may lack again by the rows of another.
+    `search` gets the limit of each search by its position. Rows that one search finds may take candidates from another
+    one, which had enough before.
     """
     asked = last = dict(enumerate(limits))
     while asked:

@@ -86,7 +86,7 @@ class Rescorer:
     def _within_reach(
         self, queries: Sequence[SparseVector], arm: SearchArm, reach: float, asked: int
     ) -> list[list[Match]]:
-        """Find the best `arm.limit` rows; `reach` is the share of their last score that other rows do not have."""
+        """Find the best `arm.limit` rows: read on until the last stored score is below `reach` times the last exact one."""
         check_budget()
         answers = self.store.search(queries, replace(arm, limit=asked, vectors=True))
         found = [self.score(query, self._read(rows, arm)) for query, rows in zip(queries, answers, strict=True)]
@@ -111,7 +111,7 @@ class Rescorer:
 
 
 def _round_up(number: int) -> int:
-    """Leave three digits of a binary number: a mean changes with every write, and ratios are kept."""
+    """Round up to three binary digits: a mean changes with every write, and the ratio for it is cached."""
     step = 1 << max(number.bit_length() - 3, 0)
     return -(-number // step) * step
 
