@@ -86,7 +86,7 @@ class Rescorer:
     def _within_reach(
         self, queries: Sequence[SparseVector], arm: SearchArm, reach: float, asked: int
     ) -> list[list[Match]]:
-        """Find the best `arm.limit` rows: read on until the last stored score is below `reach` times the last exact one."""
+        """Find the best `arm.limit` rows: read until the last stored score is below `reach` of the last exact one."""
         check_budget()
         answers = self.store.search(queries, replace(arm, limit=asked, vectors=True))
         found = [self.score(query, self._read(rows, arm)) for query, rows in zip(queries, answers, strict=True)]
