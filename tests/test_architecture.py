@@ -48,7 +48,7 @@ HOMES = {
     "store": "pymilvus milvus_lite grpc filelock tenacity",
     "analysis": "jieba rjieba Stemmer",
     "query": "rapidfuzz",
-    "index": "pydantic_core",
+    "index": "re2",
     "cli": "typer rich",
     "evaluation": "ir_measures",
     "ingestion": "chardet mammoth openpyxl pptx pyarrow pypdfium2",

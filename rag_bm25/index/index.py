@@ -995,8 +995,8 @@ class BM25Index:
         queries : sequence of str, mapping or Query
             Any number, as for :meth:`search`.
         filter, namespace, **options
-            As for :meth:`search`, except conditions and options for hits: no vector can hold them. The filter matters
-            if feedback makes a first search.
+            As for :meth:`search`, except conditions and options for hits: no vector can hold them. A filter changes no
+            weight.
 
         Returns
         -------
@@ -1090,8 +1090,7 @@ class BM25Index:
             As it was given to the search; it matters with `rerank`, `group` and `diversity`, for which the search is
             made again.
         filter, namespace
-            As they were given to the search; the filter matters if feedback makes a first search, the namespaces decide
-            on the statistics.
+            As they were given to the search; the namespaces decide on the statistics.
         chunk_namespace : str, optional
             Namespace of the chunk, one of those searched, such as the `namespace` of a hit; needed if several of them
             have a chunk with that id.

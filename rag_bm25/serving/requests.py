@@ -384,7 +384,8 @@ class FindText(ScopeFields):
     pattern : str
         Text to find, such as E-404 or 第四十七条; with regex, a regular expression.
     regex : bool
-        Read the pattern as a regular expression, without look-around and back-references; ^ and $ are ends of lines.
+        Read the pattern as a regular expression of RE2, without look-around and back-references; ^ and $ are ends of
+        lines. The server needs the extra ``regex``.
     ignore_case : bool
         Let small and capital letters match each other.
     source : str

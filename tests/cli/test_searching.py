@@ -31,7 +31,7 @@ def test_search_json(docs: Path) -> None:
     assert [hit["id"] for hit in run_json("search", "sparse", "--filter", '{"page": {"$gte": 3}}')] == ["r1"]
 
 
-@pytest.mark.parametrize("options", [("--weighting", "idf=lucene"), ("--feedback", "rm3"), ("--group", "page")])
+@pytest.mark.parametrize("options", [("--weighting", "idf=lucene"), ("--feedback", "r1"), ("--group", "page")])
 def test_search_explains_each_hit(docs: Path, options: tuple[str, ...]) -> None:
     hits = run_json("search", "sparse vectors", "--explain", *options)
     assert [hit["explanation"]["value"] for hit in hits] == pytest.approx([hit["score"] for hit in hits])

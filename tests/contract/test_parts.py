@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from support.memory_store import MemoryStore
 
-from rag_bm25 import BM25Index, IndexConfig, QueryExpansion, Rocchio
+from rag_bm25 import RSJ, BM25Index, IndexConfig, QueryExpansion
 from rag_bm25.index.scoped import narrow
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ SEARCHES: list[dict[str, Any]] = [
     {"statistics": "all"},
     {"filter": {"$or": [{"tenant": "own"}, {"tenant": "other"}]}},
     {"context": "document"},
-    {"feedback": Rocchio(), "expansion": QueryExpansion()},
+    {"feedback": RSJ(["x#2"], min_df=1, max_df=1.0), "expansion": QueryExpansion()},
     {"min_should_match": 2},
 ]
 

@@ -17,7 +17,6 @@ from support.memory_store import MemoryStore
 
 from rag_bm25 import (
     MMR,
-    RM3,
     RRF,
     RSJ,
     BM25Index,
@@ -32,7 +31,6 @@ from rag_bm25 import (
     Query,
     QueryExpansion,
     QueryWeighting,
-    Rocchio,
     ValueBoost,
 )
 
@@ -114,8 +112,6 @@ SEARCHES: dict[str, dict[str, Any]] = {
     "rerank": {"rerank": by_length, "candidates": 20},
     "highlight": {"highlight": True},
     "fuzzy": {"expansion": QueryExpansion(fuzzy=Fuzzy())},
-    "rocchio": {"feedback": Rocchio()},
-    "rm3": {"feedback": RM3()},
     "rsj": {"feedback": RSJ(relevant=["s1#1", "s20#2"]), "namespace": None},
     "rescore": {"search_params": {"rescore": True}},
 }

@@ -21,7 +21,7 @@ from support.strategies import corpora, lengths, shares, texts, tfs, weightings
 
 from rag_bm25 import (
     MMR,
-    RM3,
+    RSJ,
     BM25Index,
     Fuzzy,
     Grouping,
@@ -30,13 +30,11 @@ from rag_bm25 import (
     Query,
     QueryExpansion,
     QueryWeighting,
-    Rocchio,
     ValueBoost,
 )
 from rag_bm25.index.searching import rescoring
-from rag_bm25.weighting.document import DocumentWeighting
+from rag_bm25.weighting.document import DocumentWeighting, largest_ratio
 from rag_bm25.weighting.formulas import WEIGHTINGS
-from rag_bm25.weighting.ratio import largest_ratio
 
 
 @contextmanager
@@ -221,8 +219,7 @@ SEARCHES: dict[str, Callable[..., Any]] = {
     "boosts": lambda index, **more: pairs(index.search(QUERIES[0], 9, boosts=[ValueBoost("part", {3: 4.0})], **more)),
     "groups": lambda index, **more: pairs(index.search(QUERIES[0], 5, group=Grouping("part", size=2), **more)),
     "sums": lambda index, **more: pairs(index.search(QUERIES[0], 5, group=Grouping("part", score="sum"), **more)),
-    "rm3": lambda index, **more: pairs(index.search(QUERIES[0], 9, feedback=RM3(fb_docs=4), **more)),
-    "rocchio": lambda index, **more: pairs(index.search(QUERIES[0], 9, feedback=Rocchio(relevant=["c001"]), **more)),
+    "feedback": lambda index, **more: pairs(index.search(QUERIES[0], 9, feedback=RSJ(["c001"]), **more)),
     "fuzzy": lambda index, **more: pairs(index.search("contarct", 9, expansion=QueryExpansion(fuzzy=Fuzzy()), **more)),
     "diversity": lambda index, **more: pairs(index.search(QUERIES[0], 1, diversity=MMR(), **more)),
     "similar": lambda index, **more: pairs(index.more_like_this("c002", 9, **more)),

@@ -62,7 +62,7 @@ class Search:
         return self.options.get(name) is not None
 
     def without(self, names: Iterable[str]) -> tuple[Query, dict[str, Any]]:
-        """Return the query and the options but some."""
+        """Return the query and the options of the search without some of them."""
         left_out = set(names)
         given = {name: value for name, value in self.options.items() if name not in left_out}
         must, must_not, phrases = (given.pop(name, None) or () for name in CONDITIONS)
@@ -257,7 +257,7 @@ class Diagnoser:
         return self._left_out_by(self._choosing(), is_hit, "it is a hit")
 
     def _choosing(self) -> tuple[str, ...]:
-        """Return the options that may keep it from the hits; the minimum is one if it is of a reranker's scores."""
+        """Return the options that choose among the best chunks; after a reranker, the minimum score is one of them."""
         return (*choosing(), "min_score") if self.asked.has("rerank") else choosing()
 
     def _outranked(self, diagnosis: Diagnosis) -> Reason:

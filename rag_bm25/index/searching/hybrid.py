@@ -225,12 +225,12 @@ class HybridSearcher:
         widen_until(look, lambda _: is_enough, [1])
         if not is_enough:
             selector.warn()
-        return flatten(options.get("group"), selector.select(query, Ranking(hits)))
+        return flatten(options.get("group"), selector.select(query, selector.shortlist(Ranking(hits))))
 
     def _score_missed(
         self, queries: Sequence[ArmQuery], found: Sequence[list[Match]], request: HybridRequest, known: ScoredArms
     ) -> ScoredArms:
-        """Score the first candidates of each arm by the other one; `known` are scores of searches before."""
+        """Score the head of each arm by the other arm; `known` has the scores of earlier rounds, and gets new ones."""
         if isinstance(request.fusion, RRF):  # a rank beyond the candidates is not known
             return {}, {}
         for scores, matches in zip(known, found, strict=True):
@@ -303,7 +303,7 @@ def _depth_for(k: int) -> int:
 
 
 def _score_others(query: ArmQuery, pks: AbstractSet[str], known: dict[str, float]) -> dict[str, float]:
-    """Return the exact scores of rows that an arm has not found; a row that is gone meanwhile has no similarity."""
+    """Return an arm's exact scores of some rows; one that was deleted meanwhile has no similarity."""
     unknown = tuple(sorted(pks - known.keys()))
     if unknown:
         arm = replace(query.arm, params=None, vectors=False, pks=unknown)

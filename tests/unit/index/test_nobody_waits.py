@@ -17,7 +17,7 @@ import pytest
 from support.memory_store import MemoryStore
 from support.reference import split
 
-from rag_bm25 import RM3, BM25Index, Fuzzy, IndexConfig, QueryExpansion
+from rag_bm25 import RSJ, BM25Index, Fuzzy, IndexConfig, QueryExpansion
 from rag_bm25.errors import StoreError
 from rag_bm25.index import live_statistics
 from rag_bm25.index.maintenance.copying import copy_index
@@ -106,7 +106,7 @@ READS: dict[str, Callable[[BM25Index], object]] = {
     "search": lambda index: [(hit.id, hit.score) for hit in index.search("apple")],
     "batch": lambda index: [[hit.id for hit in found] for found in index.search_batch(["apple", "split"])],
     "fuzzy": lambda index: [h.id for h in index.search("appel", expansion=QueryExpansion(fuzzy=Fuzzy()))],
-    "feedback": lambda index: {hit.id for hit in index.search("pie", feedback=RM3())},
+    "feedback": lambda index: {hit.id for hit in index.search("pie", feedback=RSJ(["a"]))},
     "suggestion": lambda index: index.suggest("appel"),
     "explain": lambda index: index.explain("apple pie", "a").value,
     "vectors": lambda index: index.encode_queries(["apple pie"]),
@@ -416,7 +416,7 @@ def test_a_query_that_is_being_analysed_keeps_its_moment(index: BM25Index, gate:
 
 
 def test_a_search_with_feedback_has_one_moment(index: BM25Index, store: MemoryStore, gate: Gate) -> None:
-    options: dict[str, Any] = {"feedback": RM3(["a"])}
+    options: dict[str, Any] = {"feedback": RSJ(["a"])}
     before = index.encode_queries(["apple tart"], **options)
     store.on_call = lambda called: gate.pass_through() if called == "get_chunks" else None
     found: list[Any] = []
