@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from rag_bm25.documents.checks import check_namespace
 from rag_bm25.errors import FormatError, InputError, short_repr
-from rag_bm25.statistics.log.generation import SupersededError
+from rag_bm25.statistics.log.generation import SupersededError, generation_in_force
 from rag_bm25.statistics.log.source_roots import SourceRoot as SourceRoot  # noqa: PLC0414 - for the command line
 from rag_bm25.statistics.log.source_roots import read_roots, remember_roots
 
@@ -41,8 +41,8 @@ def read_source_roots(index: BM25Index, *, namespace: str = "") -> list[SourceRo
 
 def read_stored_roots(store: Store, namespace: str) -> list[SourceRoot]:
     """Return the roots in a store, which may have no index; what is damaged is told of when that is opened."""
-    with suppress(FormatError):
-        return read_roots(store, check_namespace(namespace)) if store.exists() else []
+    with suppress(FormatError), generation_in_force(store) as newest:
+        return read_roots(newest, check_namespace(namespace)) if newest.exists() else []
     return []
 
 
