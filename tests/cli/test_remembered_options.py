@@ -178,6 +178,15 @@ def test_standard_input_is_read_before_the_database_is_opened(databases: Databas
     assert len(chunks()) > 1
 
 
+def test_they_are_those_of_the_generation_in_force(folder: Path) -> None:
+    ingest(folder, "--exclude", "*.txt")
+    before = chunks()
+    assert run("reindex", "--k1", "0.9").exit_code == 0
+    assert run("reindex", "--drop-old").exit_code == 0
+    ingest(folder)
+    assert chunks() == before
+
+
 def test_a_watch_goes_by_them(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ingest(folder, "--exclude", "new.txt", "--split-size", 100)
     before = chunks()
