@@ -26,9 +26,9 @@ def starts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
     starts: list[str] = []
     start = lite2.Engine._start
 
-    def count(engine: lite2.Engine) -> None:
+    def count(engine: lite2.Engine) -> Any:
         starts.append("start")
-        start(engine)
+        return start(engine)
 
     monkeypatch.setattr(lite2.Engine, "_start", count)
     monkeypatch.chdir(tmp_path)
