@@ -1,6 +1,7 @@
 """``rag-bm25 ingest``."""
 
 import shlex
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -32,7 +33,6 @@ from rag_bm25.cli.settings import (
     parse_storage,
 )
 from rag_bm25.cli.sources import STDIN, STDIN_NAME, OriginOptions, SourceOptions, add_stdin, note_left_out
-from rag_bm25.cli.watching import stop_by_signals
 from rag_bm25.documents.contexts import HEADINGS
 from rag_bm25.errors import ConfigMismatchError, IndexNotFoundError, InputError
 from rag_bm25.index.config import IndexConfig
@@ -45,7 +45,7 @@ from rag_bm25.ingestion.files import SUFFIXES, Found
 from rag_bm25.ingestion.ingesting import IngestReport, require_valid_files
 from rag_bm25.ingestion.pruning import DELETE, MAX_DELETE
 from rag_bm25.ingestion.source_roots import SourceRoot
-from rag_bm25.ingestion.watching import Watcher
+from rag_bm25.ingestion.watching import Pause, Watcher
 from rag_bm25.store.storage import StorageOptions
 
 Check: TypeAlias = Callable[[IndexConfig], object]
@@ -407,3 +407,27 @@ def _print_report(
         f"{report.updated:,} updated, {report.unchanged:,} unchanged, {report.deleted:,} deleted{invalid}; "
         f"{seconds:.1f} s, {rate:,.0f} chunks/s",
     )
+
+
+@contextmanager
+def stop_by_signals() -> Iterator[Pause]:
+    """Yield a pause that ends when the process is asked to stop; a second Ctrl-C interrupts what it does."""
+    asked: list[int] = []
+
+    def ask(number: int, _frame: Any) -> None:
+        if asked and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        asked.append(number)
+
+    def pause(seconds: float) -> bool:
+        end = time.monotonic() + seconds
+        while not asked and (left := end - time.monotonic()) > 0:
+            time.sleep(min(left, 0.1))
+        return not asked
+
+    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield pause
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

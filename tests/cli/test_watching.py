@@ -19,7 +19,7 @@ from support.command_line import Databases, run, run_json
 
 from rag_bm25 import BM25Index
 from rag_bm25.cli import ingesting
-from rag_bm25.cli.watching import stop_by_signals
+from rag_bm25.cli.ingesting import stop_by_signals
 from rag_bm25.errors import StoreLockedError
 from rag_bm25.ingestion import find_files, watching
 from rag_bm25.ingestion.opening import open_regular
