@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -23,6 +23,8 @@ from rag_bm25.index.index import BM25Index
 from rag_bm25.ingestion.source_roots import read_stored_roots
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from rag_bm25.analysis import TextAnalyzer
     from rag_bm25.index.config import IndexConfig
     from rag_bm25.ingestion.source_roots import SourceRoot
@@ -196,6 +198,17 @@ class IndexAddress(StoreAddress):
     def text_analyzer(self) -> TextAnalyzer | None:
         """The analyzer that was named, if any."""
         return load_analyzer(self.analyzer)
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Keep an embedded engine running for the body, which then opens the file as often as it likes."""
+        from rag_bm25.store.milvus.address import is_address, is_missing_file
+
+        if is_address(self.uri) or is_missing_file(self.uri):
+            yield
+            return
+        with closing(self.store(read_only=True)):
+            yield
 
     def read_roots(self, namespace: str) -> list[SourceRoot]:
         """Read the folders that the index remembers, if there is one."""

@@ -18,7 +18,7 @@ from rag_bm25.errors import FilterError, FormatError, InputError, ParameterError
 from rag_bm25.filters import parse_filter
 from rag_bm25.ingestion import jsonl
 from rag_bm25.ingestion.files import find_files
-from rag_bm25.ingestion.formats.worker import answer
+from rag_bm25.ingestion.formats.extraction import answer
 from rag_bm25.ingestion.reading import read_document, read_file
 from rag_bm25.ingestion.splitting import Splitter
 from rag_bm25.query.min_should_match import check_min_should_match

@@ -17,8 +17,8 @@ from rag_bm25 import BM25Index, StoreError
 from rag_bm25.events import Progress
 from rag_bm25.index.maintenance.copying import copy_index
 from rag_bm25.ingestion import ReadOptions, checking, find_files, ingest, reindex, unchanged
+from rag_bm25.ingestion.source_digests import FOLD_ABOVE, read_digests
 from rag_bm25.statistics.log.keys import keys_of
-from rag_bm25.statistics.log.source_digests import FOLD_ABOVE, read_digests
 
 
 @pytest.fixture
