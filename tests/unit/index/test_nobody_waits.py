@@ -297,12 +297,15 @@ ACTS: dict[str, Callable[[BM25Index], object]] = {
     "batch": lambda index: index.add(["kiwi"]),
 }
 HANDLERS: dict[str, Callable[[BM25Index], object]] = {"search": ACTS["search"], "refresh": ACTS["refresh"]}
+INTERRUPTING = [
+    *(("search", True), ("refresh", False)),
+    *(pytest.param(*each, marks=pytest.mark.slow) for each in (("search", False), ("refresh", True))),
+]
 INTERRUPTED_ACTS = ["search", "refresh", pytest.param("batch", marks=pytest.mark.slow)]
 
 
-@pytest.mark.parametrize("exclusive", [True, False])
-@pytest.mark.parametrize("handler", HANDLERS)
 @pytest.mark.parametrize("name", INTERRUPTED_ACTS)
+@pytest.mark.parametrize(("handler", "exclusive"), INTERRUPTING)
 def test_a_signal_handler_that_searches_counts_nothing_twice(
     name: str, handler: str, exclusive: bool, config: IndexConfig
 ) -> None:
