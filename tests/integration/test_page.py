@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.clocks import PATIENCE
 
 from rag_bm25 import BM25Index, IndexConfig
 
@@ -29,7 +30,6 @@ if CHROMIUM is None:
 PICTURES = os.environ.get("RAG_BM25_PICTURES")  # a folder to write screenshots to, as docs/images
 QUIET = ("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking")
 QUIET += ("--disable-component-update", "--disable-sync")
-PATIENCE = 120_000  # milliseconds until a test fails, on a machine however busy
 EVIL = "<img src=x onerror=\"document.title='broken'\"> 😀 notice of <b>evil</b>"
 LAW = "docs/law.txt"
 GUIDE = """## Setup
@@ -68,7 +68,7 @@ def served(uri: Path) -> Iterator[str]:
         yield match[1]
     finally:
         server.terminate()
-        assert server.wait(PATIENCE / 1000) == 0
+        assert server.wait(PATIENCE) == 0
         server.stderr.close()
 
 
@@ -86,7 +86,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=list(QUIET), timeout=PATIENCE)
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=list(QUIET), timeout=1000 * PATIENCE)
         yield browser
         browser.close()
 
@@ -96,7 +96,7 @@ class Visit:
 
     def __init__(self, browser: Any, url: str, *, width: int = 1200, **options: Any) -> None:
         self.context = browser.new_context(viewport={"width": width, "height": 900}, **{"locale": "en-US", **options})
-        self.context.set_default_timeout(PATIENCE)
+        self.context.set_default_timeout(1000 * PATIENCE)
         self.page = self.context.new_page()
         self.faults: list[str] = []
         self.page.on("console", lambda message: self.faults.append(message.text))
