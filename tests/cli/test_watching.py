@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.clocks import PATIENCE
 from support.command_line import Databases, run, run_json
 
 from rag_bm25 import BM25Index
@@ -368,5 +369,5 @@ def test_a_signal_ends_it_cleanly_on_the_embedded_engine(folder: Path, tmp_path:
             printed += watcher.stdout.readline()
         found = subprocess.run([*command[:3], "search", "new"], cwd=tmp_path, env=environment, capture_output=True)
         watcher.send_signal(signal.SIGINT)
-        assert watcher.wait(60) == 0
+        assert watcher.wait(PATIENCE) == 0
     assert b"docs/new.txt#0" in found.stdout

@@ -130,9 +130,7 @@ def one() -> BM25Index:
     return stored(made())
 
 
-@pytest.fixture(
-    scope="module", params=[(2, "random"), (2, "topical"), (10, "random"), (10, "topical"), (100, "random")]
-)
+@pytest.fixture(scope="module", params=[(2, "random"), (2, "topical"), (10, "random"), (10, "topical"), (40, "random")])
 def group(request: pytest.FixtureRequest) -> IndexGroup:
     return IndexGroup([stored(chunks) for chunks in cut(made(), *request.param)])
 

@@ -152,7 +152,7 @@ QUERIES = ("contract 解除", "劳动合同 工资 notice", "the court", "appeal
 RNG = random.Random(5)
 CHUNKS = {
     f"c{at:03}": " ".join(
-        RNG.choices(WORDS, [1 / (1 + rank) for rank in range(len(WORDS))], k=RNG.choice((3, 30, 300)))
+        RNG.choices(WORDS, [1 / (1 + rank) for rank in range(len(WORDS))], k=RNG.choice((3, 30, 150)))
     )
     for at in range(300)
 }
@@ -228,8 +228,8 @@ SEARCHES: dict[str, Callable[..., Any]] = {
         (hit.id, hit.score, hit.sparse_score)
         for hit in index.search_hybrid(QUERIES[0], [1.0, 0, 0, 1.0], 150, sparse_filter={"part": 2}, **more)
     ],
-    "explanation": lambda index, **more: index.explain(QUERIES[0], "c006", **more).to_dict(),
-    "diagnosis": lambda index, **more: index.diagnose(QUERIES[0], "c006", k=3, **more),
+    "explanation": lambda index, **more: index.explain(QUERIES[0], "c010", **more).to_dict(),
+    "diagnosis": lambda index, **more: index.diagnose(QUERIES[0], "c010", k=3, **more),
 }
 
 

@@ -395,7 +395,7 @@ def change_something(rng: random.Random, docs: Path, index: BM25Index) -> None:
 
 
 @pytest.mark.parametrize("moment", ["before", "halfway", "after"])
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_a_run_leaves_the_chunks_of_the_files_whatever_happened_before_it(
     seed: int, moment: Moment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
