@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rag_bm25.statistics.corpus import CountsReader
     from rag_bm25.vectors.terms import Vocabulary
     from rag_bm25.weighting.confidence import AnswerModel
+    from rag_bm25.weighting.term_k1 import TermK1
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,12 +26,14 @@ class StatisticsView:
     displaced: Mapping[str, int] = field(default_factory=dict)  # terms whose id is not their hash
     answers: AnswerModel | None = None  # of the confidence of hits, once it was fitted
     problems: tuple[str, ...] = ()  # one clause each
+    term_k1: TermK1 | None = None  # once it was learned
     vocabulary: Vocabulary | None = None  # once it is loaded; writers add terms to it, which have no df in this view
 
     def is_same(self, other: StatisticsView) -> bool:
         """Return whether another view is of the same moment."""
         return self.problems == other.problems and all(
-            getattr(self, name) is getattr(other, name) for name in ("statistics", "displaced", "answers", "vocabulary")
+            getattr(self, name) is getattr(other, name)
+            for name in ("statistics", "displaced", "answers", "term_k1", "vocabulary")
         )
 
     @cached_property

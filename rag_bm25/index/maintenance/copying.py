@@ -243,7 +243,7 @@ class _Original:
             target,
             totals,
             log.vocabulary(),
-            answers=log.view.answers,
+            models=log.view,
             later_than=log.new_batch(),
             nameless=log.num_nameless,
         )

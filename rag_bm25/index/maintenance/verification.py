@@ -184,7 +184,7 @@ def repair(
     if erase:
         vocabulary = vocabulary.without_unused(whole.ids.tolist())
     nameless = num_unnamed([whole], vocabulary.ids)
-    overwrite(store, statistics.contributions(), vocabulary, nameless=nameless)
+    overwrite(store, statistics.contributions(), vocabulary, nameless=nameless, erase=erase)
     report = RepairReport(
         num_chunks=whole.num_chunks,
         num_terms=len(whole.ids),

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from rag_bm25.errors import ParameterError
+from rag_bm25.index.searching.group_store import GroupStore
 from rag_bm25.index.searching.memo import QueryMemo
 from rag_bm25.index.searching.part_statistics import count_part
 from rag_bm25.query.conditions import Conditions
@@ -94,15 +96,27 @@ class QueryWeigher:
         view, asked = self._live.current(counted.namespaces), options.get("weighting")
         weighting = self._weighting if asked is None else asked.over(self._weighting)
         expander = self.expanders.make(options.get("expansion"))
-        encoder = QueryEncoder(self._analyzer, weighting, view.ids, expander, {})
+        self._require_learned(view, weighting)
+        encoder = QueryEncoder(self._analyzer, weighting, view.ids, expander, {}, view.term_k1)
 
         def count() -> QueryContext:
             corpus = self._count(view, counted)
-            documents = weighting.of_documents(self._documents, corpus.mean_length)
+            documents = weighting.of_documents(self._documents, corpus.mean_length, view.term_k1)
             return QueryContext(view, counted, encoder, corpus, documents)
 
         is_plain = expander is self.expanders.plain
         return self._contexts.get((weighting, _key_of(counted)), view, count) if is_plain else count()
+
+    def _require_learned(self, view: StatisticsView, weighting: QueryWeighting) -> None:
+        """Refuse a k1 of each term, and G(1), where none was learned."""
+        if view.term_k1 is not None or not weighting.needs_learning:
+            return
+        command = "run `rag-bm25 calibrate --k1-of-terms`, or call learn_k1()"
+        if isinstance(self._store, GroupStore):
+            command = "each index of a group learns apart, so that they are not those of one index. Search one of them"
+        raise ParameterError(
+            f"{weighting.needs_learning} needs a k1 of each term, and {self._store.name} has none: {command}"
+        )
 
     def _count(self, view: StatisticsView, counted: Scope) -> CorpusCounts:
         """Return N and df of some chunks; those of a filter are counted, unless that was done for this view."""

@@ -6,16 +6,16 @@ import time
 from collections import defaultdict
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rag_bm25.errors import FormatError, StoreError
 from rag_bm25.events import Events
 from rag_bm25.statistics.damage import damage_message
-from rag_bm25.statistics.log.answers import AnswersRow
 from rag_bm25.statistics.log.batches import BatchClock, time_of
 from rag_bm25.statistics.log.generation import KINDS, SUPERSEDED_KEY
 from rag_bm25.statistics.log.keys import LogKey, keys_of, parse_sound_keys, range_of
 from rag_bm25.statistics.log.life_signs import LifeSigns, is_of_the_future, last_time
+from rag_bm25.statistics.log.models import MODELS
 from rag_bm25.statistics.log.open_write import OpenBatches, OpenWrite
 from rag_bm25.statistics.log.sums import LogSums
 from rag_bm25.statistics.log.table import READ_ATTEMPTS, Listing, LogTable, RowsMovedError
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from rag_bm25.vectors.known_terms import KnownTerms
     from rag_bm25.vectors.terms import Vocabulary
     from rag_bm25.weighting.confidence import AnswerModel
+    from rag_bm25.weighting.term_k1 import TermK1
 
 COMPACT_ABOVE = 64
 """Number of deltas, or of entries of few terms, above which a writer compacts a short log."""
@@ -60,8 +61,8 @@ class StatisticsLog:
         self._terms = LogTerms(self._table)
         self._clock = BatchClock()
         self._incomplete: set[tuple[str, str]] = set()  # entries of which a row was missing, by kind and name
-        self._answers: AnswerModel | None = None
-        self._newest_answers = ""  # name of the entry, of which only the newest counts
+        self._models: dict[str, Any] = {}  # by kind, of which only the newest entry counts
+        self._newest = dict.fromkeys(MODELS, "")  # its name
         self.open_batches = OpenBatches()  # as of the last refresh
         self.is_closing = self.is_superseded = False  # as of the last refresh: see `generation`
         self._writers = LifeSigns()
@@ -93,7 +94,8 @@ class StatisticsLog:
         """Show readers what was read or written, all at once."""
         terms = self._terms
         problems = tuple(self.problems)
-        view = StatisticsView(self.statistics, terms.displaced, self._answers, problems, terms.vocabulary)
+        answers, term_k1 = map(self._models.get, MODELS)
+        view = StatisticsView(self.statistics, terms.displaced, answers, problems, term_k1, terms.vocabulary)
         if not view.is_same(self.view):
             self.view = view
 
@@ -109,7 +111,7 @@ class StatisticsLog:
                 if is_read:
                     self._terms.begin_epoch(self._sums.head.epoch)
                     self._terms.read(listing)
-                    self._read_answers(listing)
+                    self._read_models(listing)
             except RowsMovedError:
                 continue
             if is_read and self._num_lost_terms <= num_lost:
@@ -143,13 +145,14 @@ class StatisticsLog:
         self._incomplete = (self._incomplete - listing.names()) | listing.incomplete()
         self._clock.observe(max((LogKey.parse(key).batch for key in listing.keys), default=""))
 
-    def _read_answers(self, listing: Listing) -> None:
-        """Read the newest model of the confidence of hits, unless it is known."""
-        entries = listing.entries("answers")
-        newest = max(entries, default="")
-        if newest > self._newest_answers:
-            self._answers = self._table.decode(AnswersRow.decode, self._table.read(entries[newest], packed=True))
-            self._newest_answers = newest
+    def _read_models(self, listing: Listing) -> None:
+        """Read the newest model of each kind, unless it is known."""
+        for kind, codec in MODELS.items():
+            entries = listing.entries(kind)
+            newest = max(entries, default="")
+            if newest > self._newest[kind]:
+                self._models[kind] = self._table.decode(codec.decode, self._table.read(entries[newest], packed=True))
+                self._newest[kind] = newest
 
     def vocabulary(self) -> Vocabulary:
         """Return every term ever seen; the first call reads them all, and later refreshes keep it up to date."""
@@ -285,12 +288,19 @@ class StatisticsLog:
 
     def write_answers(self, model: AnswerModel) -> None:
         """Replace the stored model of the confidence of hits."""
-        old = list(self._table.list_all("answers").keys)
+        self._write_model("answers", model)
+
+    def write_k1(self, table: TermK1) -> None:
+        """Replace the stored k1 of each term."""
+        self._write_model("k1", table)
+
+    def _write_model(self, kind: str, model: Any) -> None:
+        old = list(self._table.list_all(kind).keys)
         self._clock.observe(max((key.batch for key in parse_sound_keys(old)), default=""))
         name = self.new_batch()
-        self._table.insert(AnswersRow.encode(name, model))
+        self._table.insert(MODELS[kind].encode(name, model))
         self._table.delete(old)
-        self._answers, self._newest_answers = model, name
+        self._models[kind], self._newest[kind] = model, name
         self._publish()
 
     # Compacting

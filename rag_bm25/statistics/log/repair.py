@@ -6,10 +6,10 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from rag_bm25.errors import FormatError
-from rag_bm25.statistics.log.answers import AnswersRow
 from rag_bm25.statistics.log.batches import BatchClock
 from rag_bm25.statistics.log.head import NEVER_A_BASE, Head, HeadRow
 from rag_bm25.statistics.log.keys import SETTINGS, complete_entries, keys_of, kind_of, parse_sound_keys
+from rag_bm25.statistics.log.models import MODELS
 from rag_bm25.statistics.log.open_write import OpenBatches
 from rag_bm25.statistics.log.runs import HeldSums, PartTotal, write_run
 from rag_bm25.statistics.log.table import Listing, LogTable
@@ -53,16 +53,17 @@ def overwrite(
     *,
     later_than: str = "",
     nameless: int = 0,
+    erase: bool = False,
 ) -> None:
     """Replace the statistics in a log, given those of each namespace; logs that were read before are stale then.
 
-    The settings stay, and a sound model of answers. All later batches are greater than `later_than`, for rows that came
+    The settings stay, and models that are sound, but for the k1 of terms where terms are erased. All later batches are greater than `later_than`, for rows that came
     from elsewhere. `nameless` terms in use are in no text, so that the vocabulary lacks them.
     """
     # Until the new head is stored, the old rows count, and afterwards its run alone does: a crash in between loses
     # nothing, and another call does the rest.
     table, clock = LogTable(store), BatchClock()
-    kept = SETTINGS | ({"answers"} if _has_sound_answers(table) else set())
+    kept = SETTINGS | {kind for kind in MODELS if _is_sound(table, kind)} - ({"k1"} if erase else set())
     old = [key for key in store.log_keys() if kind_of(key) not in kept]
     sound = parse_sound_keys(old)
     counted = tuple(sorted({key.name for key in sound if key.kind in {"delta", "intent"}}))
@@ -85,10 +86,10 @@ def overwrite(
     table.delete(old)
 
 
-def _has_sound_answers(table: LogTable) -> bool:
-    """Return whether all models of answers can be read."""
+def _is_sound(table: LogTable, kind: str) -> bool:
+    """Return whether all models of a kind can be read."""
     with suppress(FormatError):
-        for rows in complete_entries(table.store.log_keys(), "answers").values():
-            table.decode(AnswersRow.decode, table.read(rows, packed=True))
+        for rows in complete_entries(table.store.log_keys(), kind).values():
+            table.decode(MODELS[kind].decode, table.read(rows, packed=True))
         return True
     return False
