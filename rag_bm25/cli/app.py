@@ -188,7 +188,7 @@ _add("show", listing.show, "docs/law.txt#12")
 _add("list", listing.list_, "", "sources --collection manuals", "chunks docs/law.txt")
 _add("terms", searching.terms, "-k 20", """lab --filter '{"kind": "law"}' --json""")
 _add("stats", maintaining.stats, "--json", "--uri http://localhost:19530 --collection manuals")
-_add("calibrate", calibrating.calibrate, "docs --split-size 500", "--collection manuals")
+_add("calibrate", calibrating.calibrate, "docs --split-size 500", "--collection manuals --k1-of-terms")
 _add(
     "calibrate-answers",
     calibrating.calibrate_answers,

@@ -36,6 +36,9 @@ COUNT_ATTEMPTS = 3  # other writers may be at work between two of its calls
 class LiveStatistics:
     """Give readers statistics of one moment, and let writers change them one after the other."""
 
+    how_to_learn_k1 = "run `rag-bm25 calibrate --k1-of-terms`, or call learn_k1()"
+    """What to do where a search needs a k1 of each term."""
+
     def __init__(
         self,
         store: Store,

@@ -13,6 +13,7 @@ from rag_bm25.errors import ParameterError
 from rag_bm25.events import report_progress
 from rag_bm25.index.config import IndexConfig
 from rag_bm25.index.maintenance.generations import make_next_generation
+from rag_bm25.index.maintenance.learning import carry_k1
 from rag_bm25.index.stored_config import differing
 from rag_bm25.ingestion.source_roots import read_source_roots, set_source_roots
 
@@ -53,6 +54,7 @@ def reindex(
     Ids, metadata, namespaces and dense vectors are copied; texts are not split again. Chunks that the target already
     has cost no write: a call that was interrupted can be repeated. The model of
     :meth:`rag_bm25.BM25Index.calibrate_answers` is copied only if no parameter differs; the report tells if it is lost.
+    The k1 of terms is carried over, for the weighting ``bm25``: learn it anew where words or lengths differ.
 
     With a config, the next generation of the index is made beside the present one, under the same name. Searches and
     writes go on; writers wait at the end, for as long as it takes to list all keys and carry over the last changes.
@@ -97,6 +99,7 @@ def reindex(
     for namespace in source.stats().namespaces:
         copy_roots(read_source_roots(source, namespace=namespace), target, namespace)
     _copy_answers(source, target)
+    carry_k1(source._current(), target._current())  # noqa: SLF001
     removed = sum(_remove_strays(source, target, batch) for batch in _batches(target))
     return _report(target, removed, had_model=_has_model(source))
 

@@ -178,7 +178,9 @@ class QueryEncoder:
         """Return G(1) of each term, NaN where it was not learned."""
         return np.full(ids.shape, math.nan) if self.learned is None else self.learned.get("gain", ids)
 
-    def word_weights(self, words: Sequence[str], df: NDArray[np.int64], statistics: CorpusCounts) -> NDArray[np.float64]:
+    def word_weights(
+        self, words: Sequence[str], df: NDArray[np.int64], statistics: CorpusCounts
+    ) -> NDArray[np.float64]:
         """Return the weight of words that occur once in a query, 0 for those that no chunk has."""
         weights, known = np.zeros(len(df)), df > 0
         once = np.ones(np.count_nonzero(known), np.int64)

@@ -27,8 +27,8 @@ import numpy as np
 from rag_bm25.definitions import FINITE, Between, check_fields
 from rag_bm25.errors import ParameterError
 from rag_bm25.weighting.fields import B, ChunkSize, FieldWeight  # noqa: TC001 - the definitions of options
-from rag_bm25.weighting.term_k1 import K1OfTerms  # noqa: TC001 - the definitions of options
 from rag_bm25.weighting.formulas import SMALLEST_NORM, WEIGHTINGS, WeightingName, tf_function
+from rag_bm25.weighting.term_k1 import K1OfTerms  # noqa: TC001 - the definitions of options
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -43,6 +43,7 @@ Delta: TypeAlias = Annotated[float, Between(0, FINITE.high)]
 TF_BITS = 20  # of the largest tf: a text has 65,535 bytes
 LARGEST_LENGTH = 2**40
 LARGEST_TF = 2**TF_BITS
+SMALLEST_TF = 1e-9  # in fields alone
 STEP = 1.05
 """Factor from one cell of the grid to the next, by about which a bound may be too high."""
 
@@ -135,8 +136,8 @@ class DocumentWeighting:
     ) -> NDArray[np.float64]:
         """Weigh each term by its tf in the text, and the sum `of_fields` of its :meth:`frequencies` in fields.
 
-        Lengths are those of the texts; `ids` are needed where each term has a k1 of its own. The weights increase in `tf` and decrease in `length`; with 0 of fields, they
-        have the bits of a chunk without fields.
+        Lengths are those of the texts; `ids` are needed where each term has a k1 of its own. The weights increase
+        in `tf` and decrease in `length`; with 0 of fields, they have the bits of a chunk without fields.
         """
         norm, added = self.norm(length), np.asarray(of_fields, np.float64)
         norm = np.where(added > 0, np.maximum(norm, SMALLEST_NORM), norm)
@@ -176,6 +177,25 @@ class DocumentWeighting:
         return WEIGHTINGS[self.form].values(np.asarray(tf, np.float64), norm, k1, self.delta or 0.0)
 
 
+def ratios_of_terms(
+    stored: DocumentWeighting, wanted: DocumentWeighting, ids: NDArray[np.uint32], longest: int = LARGEST_LENGTH
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Bound a weight by `wanted`, with a k1 of each term, over that by `stored` ("bm25"), in chunks up to a length.
+
+    The ratio is (k1 + 1) (tf + k n) / (tf + k1 m), with the norms n and m. It is monotone in tf, and for tf = 1 in the
+    length, so that its ends are at the ends of these. With fields, tf may be any number, and one norm stands for both.
+    """
+    k1 = np.broadcast_to(wanted.k1_of(ids), ids.shape)
+    ends = np.array([0, longest])[:, np.newaxis]
+    n, m = _norm(stored, ends), _norm(wanted, ends)
+    if stored.fields:
+        gain = np.array([[min(1, (n / m).min())], [max(1, (n / m).max())]])
+        at_first = (SMALLEST_TF + stored.k1) / (SMALLEST_TF + k1 / gain)
+    else:
+        at_first = (1 + stored.k1 * n) / (1 + k1 * m)
+    return (k1 + 1) * np.minimum(1, at_first.min(axis=0)), (k1 + 1) * np.maximum(1, at_first.max(axis=0))
+
+
 @lru_cache(maxsize=64)
 def largest_ratio(stored: DocumentWeighting, wanted: DocumentWeighting, longest: int = LARGEST_LENGTH) -> float:
     """Return an upper bound of a weight by `wanted` over that by `stored`, in chunks up to a length.
@@ -189,7 +209,7 @@ def largest_ratio(stored: DocumentWeighting, wanted: DocumentWeighting, longest:
     # and loses at most as if all were in fields, whose norms stay. Of a term in fields alone, the norm is 1.
     gain = np.maximum(1, np.maximum(*(_norm(wanted, at) / _norm(stored, at) for at in lengths)))
     in_text = _ratio(stored, wanted, _cells(_steps(1, LARGEST_TF)), lengths, gain)
-    frequencies = _steps(1e-9, 1e9)
+    frequencies = _steps(SMALLEST_TF, 1e9)
     in_fields = wanted.combined_weights(frequencies[1:]) / stored.combined_weights(frequencies[:-1])
     return max(in_text, float(in_fields.max()))
 

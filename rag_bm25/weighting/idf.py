@@ -182,7 +182,7 @@ def _epsilon(df: NDArray[np.float64], corpus: IdfInputs, epsilon: float, channel
 
 
 def _adpt(df: NDArray[np.float64], n: int, gain: ArrayLike) -> Iterator[IdfBranch]:
-    """Yield G(1); of a term that was not learned, with the share of chunks that df = 1 stands for: (0 + .5) / (1 + 1)."""
+    """Yield G(1); where it was not learned, by the share of repetitions that df = 1 has: (0 + .5) / (1 + 1)."""
     learned = np.broadcast_to(np.asarray(gain, np.float64), df.shape)
     yield IdfBranch("G(1), as it was learned", learned > 0, learned)
     new = np.log2((n + 1) / (4 * (df + 0.5)))
@@ -225,9 +225,11 @@ def idf(
     1))`` and ``plain`` is ``ln(N / df)`` [2]_, each cut off at a tiny positive value. ``epsilon`` is ``zero`` where
     that is not cut off, else ``epsilon * avgIDF`` as in [1]_, or ``epsilon * lucene`` where avgIDF is not > 0.
 
+    ``adpt`` is G(1) of :mod:`rag_bm25.weighting.term_k1`, in bits, cut off likewise; where it was not learned, it is
+    ``log2((N + 1) / (4 * (df + 0.5)))``, which for df = 1 is the same.
+
     avgIDF is the mean of ``ln((N - df + 0.5) / (df + 0.5))`` over all words of the corpus; bigrams and single
-    characters have means of their own. ``adpt`` is G(1) of :mod:`rag_bm25.weighting.term_k1`, in bits; where it was not
-    learned, ``log2((N + 1) / (4 * (df + 0.5)))``, which for df = 1 is what it would be. A term in exactly half of the chunks, whose logarithm is exactly 0, has the
+    characters have means of their own. A term in exactly half of the chunks, whose logarithm is exactly 0, has the
     floor: [1]_ keeps the 0, on which Milvus cannot rank.
 
     As in [1]_, ``epsilon`` has a kink: a term in a little less than half of the chunks weighs less than one in more

@@ -10,7 +10,7 @@ import numpy as np
 
 from rag_bm25.checks import parameter_error
 from rag_bm25.definitions import UNSET, Between, check_fields, fill, given_fields
-from rag_bm25.weighting.document import K1, DocumentWeighting  # noqa: TC001 - the definitions of options
+from rag_bm25.weighting.document import K1, DocumentWeighting
 from rag_bm25.weighting.fields import B  # noqa: TC001 - the definitions of options
 from rag_bm25.weighting.formulas import WEIGHTINGS
 from rag_bm25.weighting.idf import IdfInputs, IdfName, idf

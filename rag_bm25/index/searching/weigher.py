@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from rag_bm25.errors import ParameterError
-from rag_bm25.index.searching.group_store import GroupStore
 from rag_bm25.index.searching.memo import QueryMemo
 from rag_bm25.index.searching.part_statistics import count_part
 from rag_bm25.query.conditions import Conditions
@@ -111,12 +110,8 @@ class QueryWeigher:
         """Refuse a k1 of each term, and G(1), where none was learned."""
         if view.term_k1 is not None or not weighting.needs_learning:
             return
-        command = "run `rag-bm25 calibrate --k1-of-terms`, or call learn_k1()"
-        if isinstance(self._store, GroupStore):
-            command = "each index of a group learns apart, so that they are not those of one index. Search one of them"
-        raise ParameterError(
-            f"{weighting.needs_learning} needs a k1 of each term, and {self._store.name} has none: {command}"
-        )
+        asked, name, advice = weighting.needs_learning, self._store.name, self._live.how_to_learn_k1
+        raise ParameterError(f"{asked} needs a k1 of each term, and {name} has none: {advice}")
 
     def _count(self, view: StatisticsView, counted: Scope) -> CorpusCounts:
         """Return N and df of some chunks; those of a filter are counted, unless that was done for this view."""
