@@ -11,9 +11,12 @@ from support.indexes import check, nodes
 from support.reference import Corpus, Field, split
 from support.reference_k1 import Learned, TermK1, learn
 
-from rag_bm25 import BM25Index, FieldWeight, IndexConfig, QueryWeighting
+from rag_bm25 import BM25Index, FieldWeight, Grouping, IndexConfig, IndexGroup, QueryWeighting
+from rag_bm25.errors import ParameterError
+from rag_bm25.index.maintenance.copying import copy_index
 from rag_bm25.index.searching import rescoring
 from rag_bm25.ingestion import reindex
+from rag_bm25.store.protocol import Store
 
 CONFIG = IndexConfig(14, length_unit="terms", analyzer=split)
 WITH_TITLE = replace(CONFIG, fields={"title": FieldWeight(chunk_size=3, weight=1.5)})
@@ -62,7 +65,8 @@ def require_same(index: BM25Index, corpus: Corpus, learned: Learned, weighting: 
         for k in (3, 40):
             hits = index.search(query, k, weighting=weighting)
             assert [hit.score for hit in hits] == pytest.approx([scores[id_] for id_ in ranked[:k]], rel=1e-5)
-            assert {hit.id: hit.score for hit in hits} == pytest.approx({hit.id: scores[hit.id] for hit in hits}, rel=1e-5)
+            assert [hit.score for hit in hits] == pytest.approx([scores[hit.id] for hit in hits], rel=1e-5)
+            assert len({hit.id for hit in hits}) == min(k, len(scores))
         explained = index.explain(query, ranked[1], weighting=weighting)
         assert explained.value == pytest.approx(scores[ranked[1]], rel=1e-5)
         for node in nodes(explained):
@@ -108,3 +112,59 @@ def test_what_was_learned_stays_while_chunks_come_and_go(new_index: Callable[[In
         require_same(index, corpus_of(now), learned, weighting)
     index.learn_k1()
     require_same(index, corpus_of(now), learn(corpus_of(now)), ASKED[2])
+
+
+def test_other_objects_copies_and_repair_keep_what_was_learned_and_erasing_drops_it(
+    opened: Callable[..., Store],
+) -> None:
+    index, corpus = BM25Index.from_store(opened(), config=CONFIG), corpus_of(CHUNKS)
+    add(index, CHUNKS)
+    other = BM25Index.from_store(opened(), config=CONFIG)
+    index.learn_k1()
+    index.learn_k1()
+    assert sum(key.startswith("k1:") for key in index._store.log_keys()) == 1
+    other.refresh()
+    copy_index(index._store, opened("copied"))
+    index.repair()
+    for each in (
+        other,
+        BM25Index.from_store(opened("copied"), config=CONFIG),
+        BM25Index.from_store(opened(), config=CONFIG),
+    ):
+        require_same(each, corpus, learn(corpus), ASKED[2])
+    index.repair(erase=True)
+    assert index.stats().k1_learned is None
+    with pytest.raises(ParameterError, match=r"k1='bm25t' needs a k1 of each term, and .* has none: run `rag-bm25 cal"):
+        BM25Index.from_store(opened(), config=CONFIG).search("notice", weighting=ASKED[0])
+
+
+def test_filters_groups_hybrid_searches_and_least_scores_go_by_it(
+    new_index: Callable[[IndexConfig], BM25Index],
+) -> None:
+    index, corpus = new_index(replace(CONFIG, dense_dim=2)), corpus_of(CHUNKS)
+    halves = [{"half": at % 2} for at in range(len(CHUNKS))]
+    index.add(list(CHUNKS.values()), ids=list(CHUNKS), metadatas=halves, embeddings=[[1, 0]] * len(CHUNKS))
+    index.learn_k1()
+    scores = TermK1(learn(corpus), "adpt").scores(["court", "appeal"], corpus)
+    best = sorted(scores.values(), reverse=True)
+    found = {
+        "min_score": index.search("court appeal", 100, min_score=best[9] * (1 - 1e-6), weighting=ASKED[1]),
+        "filter": index.search("court appeal", 5, filter={"half": 1}, weighting=ASKED[1]),
+        "groups": index.search("court appeal", 2, group=Grouping("half"), weighting=ASKED[1]),
+    }
+    hybrid = index.search_hybrid("court appeal", [1.0, 0.0], 20, weighting=ASKED[1])
+    least = sum(score >= best[9] * (1 - 1e-6) for score in best)
+    assert {name: len(hits) for name, hits in found.items()} == {"min_score": least, "filter": 5, "groups": 2}
+    for hit in [hit for hits in found.values() for hit in hits]:
+        assert hit.score == pytest.approx(scores[hit.id], rel=1e-5)
+    for hit in hybrid:
+        assert (hit.sparse_score or 0.0) == pytest.approx(scores.get(hit.id, 0.0), rel=1e-5)
+
+
+def test_a_group_of_indexes_has_no_k1_of_terms_unless_it_is_one(new_index: Callable[[IndexConfig], BM25Index]) -> None:
+    index, corpus, other = new_index(CONFIG), corpus_of(CHUNKS), BM25Index.open(":memory:", "other", config=CONFIG)
+    add(index, CHUNKS)
+    index.learn_k1()
+    require_same(IndexGroup([index]), corpus, learn(corpus), ASKED[1])
+    with pytest.raises(ParameterError, match="has none: its indexes learn apart"):
+        IndexGroup([index, other]).search("notice", weighting=ASKED[1])
