@@ -64,10 +64,16 @@ def verify(
     line = f"{count(report.num_chunks, 'chunk')} and {count(report.num_terms, 'term')} counted: {verdict}"
     shown = map(str, report.differences[:MAX_DIFFERENCES])
     print_result(as_json, {"ok": report.ok, **asdict(report)}, line, *shown)
+    if report.other_generations and not as_json:
+        print_note(f"{_name_others(report.other_generations)} kept beside this one: `reindex --drop-old` drops them")
     if (more := len(report.differences) - MAX_DIFFERENCES) > 0 and not as_json:
         print_note(f"{more:,} more: --json shows all")
     if not report.ok:
         raise typer.Exit(1)
+
+
+def _name_others(generations: dict[int, int]) -> str:
+    return join_first(f"generation {number} ({count(rows, 'row')})" for number, rows in generations.items())
 
 
 def repair(

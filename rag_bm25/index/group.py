@@ -207,13 +207,19 @@ def _check_parts(parts: Sequence[BM25Index]) -> None:
     """Refuse indexes whose scores cannot be compared."""
     if not parts:
         raise InputError("indexes must hold an index at least, got none")
-    if len(set(map(id, parts))) < len(parts):
+    if len(parts) > 1 and len(set(map(_identity, parts))) < len(parts):
         raise InputError("indexes must differ, got one of them twice: its chunks would count twice")
     first = parts[0]
     wanted = document_side(first.config)
     for number, part in enumerate(parts):
         if document_side(part.config) != wanted:
             _require_same(first, part, number)
+
+
+def _identity(part: BM25Index) -> tuple[object, ...]:
+    """Return what two objects of one index have in common: a copy has another place, or another birth id."""
+    now = part._current()
+    return now.live.log.birth, *now.store.place
 
 
 def _require_same(first: BM25Index, other: BM25Index, number: int) -> None:

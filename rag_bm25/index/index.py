@@ -62,7 +62,7 @@ from rag_bm25.index.stats import compute_stats, find_frequent_names
 from rag_bm25.index.writing.pipeline import WriteOptions, WritePipeline
 from rag_bm25.query.query import Query
 from rag_bm25.query.scores import with_placement
-from rag_bm25.statistics.log.generation import SupersededError
+from rag_bm25.statistics.log.generation import SupersededError, other_generations, require_no_others
 from rag_bm25.statistics.log.log import StatisticsLog
 from rag_bm25.statistics.log.source_roots import drop_damaged_roots
 from rag_bm25.store.rows import Scope, SearchArm
@@ -517,7 +517,8 @@ class BM25Index:
         erase : bool
             Erase the words of deleted chunks for good, where the vocabulary keeps them by default. The file of
             milvus-lite 2.5 is then rewritten, for which its disk needs the room of a second one. With any other engine,
-            copy the index instead, and remove the old database.
+            copy the index instead, and remove the old database. Refused while other generations of the index have
+            rows: :func:`rag_bm25.index.drop_former_generations` drops them.
         progress : callable of Progress to None, optional
             Called periodically with ``"rows counted"``.
 
@@ -531,6 +532,8 @@ class BM25Index:
         check_callable("progress", progress)
         now = self._current()
         store, live, encoder = now.store, now.live, now.encoder
+        if erase:
+            require_no_others(store)
         with store.write_lock, live.events.measure("repair") as counts:
             with live.replacing():
                 report, wrong = repair(store, encoder, progress, erase=erase)
@@ -1403,6 +1406,7 @@ class BM25Index:
         store, live, encoder = now.store, now.live, now.encoder
         with live.at_rest() as stored, live.events.measure("verify") as counts:
             report = verify(store, *stored, encoder if vectors else None, progress)
+            report = replace(report, other_generations=other_generations(store))
             if report.ok:
                 live.accept_count()
             counts.update(chunks=report.num_chunks, terms=report.num_terms, differences=len(report.differences))

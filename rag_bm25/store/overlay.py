@@ -52,6 +52,10 @@ class _Overlay:
             "reindexed, begin another dry run"
         )
 
+    def first(self) -> Store:
+        """Open the first generation of the index below, which a dry run leaves as it is."""
+        return self._below.first()
+
     def compact(self) -> bool:
         """Leave the engine alone."""
         return False
