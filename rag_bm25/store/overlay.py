@@ -33,6 +33,8 @@ def overlay(below: Store, dense: DenseField | None) -> Store:
 class _Overlay:
     """What is not about rows, such as name and locks, is that of the store below."""
 
+    generation = 0  # it is none of the index below
+
     def __init__(self, below: Store, dense: DenseField | None) -> None:
         self._below = below
         self._own = MemoryStore()

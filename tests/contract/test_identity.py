@@ -30,6 +30,8 @@ CALLS: dict[str, Callable[[BM25Index], object]] = {
     "repair": BM25Index.repair,
 }
 
+WRITING = {"add", "delete", "repair"}
+
 
 @pytest.fixture
 def made(opened: Callable[..., Store]) -> Iterator[Callable[..., BM25Index]]:
@@ -55,8 +57,8 @@ def made(opened: Callable[..., Store]) -> Iterator[Callable[..., BM25Index]]:
 def test_an_index_that_was_made_again_is_not_taken_for_the_one_that_is_open(
     made: Callable[..., BM25Index], opened: Callable[..., Store], engine: str, call: str, *, read_only: bool
 ) -> None:
-    if read_only and engine == "memory":
-        pytest.skip("its stores are not opened for reading")
+    if read_only and (engine == "memory" or call in WRITING):
+        pytest.skip("a store in memory is not opened for reading, and one that is refuses writes in any case")
     made().add(["old rule"] * 3, ids=["a", "b", "c"])
     index = made(read_only=read_only)
     assert len(index.search("old")) == 3

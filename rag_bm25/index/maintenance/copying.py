@@ -157,6 +157,9 @@ def _copy(source: Store, target: Store, progress: Callable[[Progress], None] | N
 def drop_index(store: Store, *, dry_run: bool = False) -> int:
     """Delete an index with its chunks, even if it is damaged, partly dropped or an unfinished copy.
 
+    All its generations are dropped. The file of milvus-lite 2.5 is then rewritten without what they have left in it,
+    for which its disk needs the room of a second one.
+
     Parameters
     ----------
     store : Store
@@ -181,8 +184,10 @@ def drop_index(store: Store, *, dry_run: bool = False) -> int:
     with all_generations(store) as generations:
         in_force = generations.in_force
         count = in_force.count_chunks() if in_force.has_chunks() else 0
-        for one in reversed(generations.all() if not dry_run else []):
-            one.drop()
+        if not dry_run:
+            for one in reversed(generations.all()):
+                one.drop()
+            in_force.compact()
     return count
 
 

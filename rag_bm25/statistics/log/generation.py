@@ -63,7 +63,7 @@ class Generations(NamedTuple):
 def all_generations(store: Store) -> Iterator[Generations]:
     """Yield all generations of an index, given the store of any of them; the others are closed afterwards."""
     with ExitStack() as opened:
-        found = [opened.enter_context(closing(store.first()))]
+        found = [store if store.generation == 1 else opened.enter_context(closing(store.first()))]
         while is_superseded(found[-1]):
             found.append(opened.enter_context(closing(found[-1].successor())))
         *former, in_force = found
