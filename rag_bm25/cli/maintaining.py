@@ -91,7 +91,7 @@ def repair(
     index, if they give the vectors that are stored.
 
     With --erase, the vocabulary keeps no words of deleted chunks, and the file of milvus-lite 2.5 is rewritten, for
-    which its disk needs the room of a second one.
+    which its disk needs the room of a second one. It is refused while other generations of the index are kept.
     """
     config = new_config(DEFAULT_CHUNK_SIZE, place.text_analyzer, {**settings.given(), **words.given()})
     report = _repair(place, config, progress, erase=erase)

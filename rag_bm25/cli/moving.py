@@ -211,10 +211,10 @@ def drop(
     yes: Annotated[bool, opt.option("Delete it; without this, only show what would be deleted.", "--yes")] = False,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Delete an index with everything in it.
+    """Delete an index with everything in it, all its generations included.
 
     It may be damaged, or an unfinished copy. Without --yes, it is only counted. A collection that is not an index is
-    refused.
+    refused. The file of milvus-lite 2.5 is then rewritten, for which its disk needs the room of what is left in it.
     """
     from rag_bm25.store.milvus.address import is_missing_file
 
