@@ -4,7 +4,7 @@ from collections import Counter
 from contextlib import closing
 from dataclasses import asdict
 from itertools import islice
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 from rich.table import Table
@@ -19,12 +19,9 @@ from rag_bm25.filters import conjoin, parse_filter
 from rag_bm25.hits.neighbors import order_in_source, source_of
 from rag_bm25.index.arguments import name_namespace
 from rag_bm25.index.index import BM25Index
+from rag_bm25.index.maintenance.generations import describe_generations
 from rag_bm25.ingestion.source_options import as_flags
 from rag_bm25.ingestion.source_roots import read_source_roots
-from rag_bm25.statistics.log.generation import all_generations
-
-if TYPE_CHECKING:
-    from rag_bm25.store.protocol import Store
 
 MAX_LINES = 1_000
 
@@ -84,18 +81,10 @@ def _describe_index(place: opt.IndexAddress, name: str) -> dict[str, Any]:
     try:
         address = opt.IndexAddress(place.uri, name, place.token)
         with address.open(read_only=True) as index, closing(address.store(read_only=True)) as store:
-            stats, generations = index.stats(), _describe_generations(store)
+            stats, generations = index.stats(), describe_generations(store)
     except RagBM25Error as error:
         return {"name": name, "error": str(error)}
     return {"name": name, "chunks": stats.num_chunks, "namespaces": list(stats.namespaces), **generations}
-
-
-def _describe_generations(store: "Store") -> dict[str, Any]:
-    """Return which generation is in force, and the rows of the others; nothing where there is one alone."""
-    with all_generations(store) as generations:
-        if len(generations.all()) == 1:
-            return {}
-        return {"generation": generations.in_force.generation, "other_generations": generations.count_others()}
 
 
 def _name_generations(row: dict[str, Any]) -> str:

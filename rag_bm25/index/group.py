@@ -178,6 +178,10 @@ class IndexGroup(BM25Index):
                 self._generation, self._joined = self._join(parts), parts
             return self._generation
 
+    @property
+    def _identity(self) -> tuple[object, ...]:
+        return tuple(part._identity for part in self.parts)
+
     def _close_parts(self) -> None:
         for part in self.parts:
             part.close()
@@ -207,19 +211,14 @@ def _check_parts(parts: Sequence[BM25Index]) -> None:
     """Refuse indexes whose scores cannot be compared."""
     if not parts:
         raise InputError("indexes must hold an index at least, got none")
-    if len(parts) > 1 and len(set(map(_identity, parts))) < len(parts):
+    identities = [part._identity for part in parts] if len(parts) > 1 else []
+    if any(identity in identities[:at] for at, identity in enumerate(identities)):
         raise InputError("indexes must differ, got one of them twice: its chunks would count twice")
     first = parts[0]
     wanted = document_side(first.config)
     for number, part in enumerate(parts):
         if document_side(part.config) != wanted:
             _require_same(first, part, number)
-
-
-def _identity(part: BM25Index) -> tuple[object, ...]:
-    """Return what two objects of one index have in common: a copy has another place, or another birth id."""
-    now = part._current()
-    return now.live.log.birth, *now.store.place
 
 
 def _require_same(first: BM25Index, other: BM25Index, number: int) -> None:

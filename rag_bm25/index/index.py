@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import weakref
+from contextlib import suppress
 from dataclasses import asdict, replace
 from functools import partial
 from itertools import chain
@@ -18,7 +19,7 @@ from rag_bm25.checks import (
 )
 from rag_bm25.documents.checks import check_id, check_ids, check_namespace, check_sequence, check_texts
 from rag_bm25.documents.chunks import Chunk, Hit
-from rag_bm25.errors import ConfigMismatchError, InputError, ReadOnlyError
+from rag_bm25.errors import ConfigMismatchError, InputError, ReadOnlyError, StoreError
 from rag_bm25.events import Events
 from rag_bm25.hits.highlights import Highlighting
 from rag_bm25.hits.options import (
@@ -302,6 +303,12 @@ class BM25Index:
     def config(self) -> IndexConfig:
         """The parameters in use."""
         return self._latest.config
+
+    @property
+    def _identity(self) -> tuple[object, ...]:
+        """What all objects on the index have in common: a copy has another place, or another birth id."""
+        now = self._current()
+        return now.live.log.birth, *now.store.place
 
     @property
     def _latest(self) -> Generation:
@@ -1406,7 +1413,8 @@ class BM25Index:
         store, live, encoder = now.store, now.live, now.encoder
         with live.at_rest() as stored, live.events.measure("verify") as counts:
             report = verify(store, *stored, encoder if vectors else None, progress)
-            report = replace(report, other_generations=other_generations(store))
+            with suppress(StoreError):  # a role of a server may be refused to look
+                report = replace(report, other_generations=other_generations(store))
             if report.ok:
                 live.accept_count()
             counts.update(chunks=report.num_chunks, terms=report.num_terms, differences=len(report.differences))

@@ -13,14 +13,13 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from rag_bm25.errors import StoreError
+from rag_bm25.errors import IndexGoneError, StoreError
 from rag_bm25.index.background_refresh import BackgroundRefresh
 from rag_bm25.index.writing.chunk_writer import ChunkWriter, count_unfinished
 from rag_bm25.statistics.damage import damage_message
 from rag_bm25.statistics.log.generation import SupersededError
 from rag_bm25.statistics.log.log import StatisticsLog
 from rag_bm25.statistics.log.table import RowsMovedError
-from rag_bm25.store.protocol import GoneError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -82,7 +81,7 @@ class LiveStatistics:
         Raise where the index was dropped or made again, which a refresh in the background may have found.
         """
         if self._gone:
-            raise GoneError(self._gone)
+            raise IndexGoneError(self._gone)
         if self._store.exclusive and self._looked_for != (written := self._store.writes_of_others):
             with self._noting_loss():
                 self.log.look_for_successor()
@@ -94,7 +93,7 @@ class LiveStatistics:
         """Note that the index is gone, for all later calls."""
         try:
             yield
-        except GoneError as error:
+        except IndexGoneError as error:
             self._gone = str(error)
             raise
 
@@ -177,6 +176,8 @@ class LiveStatistics:
                 self._read()
                 with self._using_log():
                     self._recover(wait=False)
+            except IndexGoneError:
+                raise
             except StoreError as error:
                 self.events.warn("recovery", f"a batch that failed cannot be finished yet: {error}", chunks=0)
             if self._has_failed_batch():

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rag_bm25.checks import kind_of
-from rag_bm25.errors import FilterError, FormatError, StoreError, short_repr
+from rag_bm25.errors import FilterError, FormatError, IndexGoneError, StoreError, short_repr
 from rag_bm25.filters import OPPOSITES, And, Comparison, Expression, Not, Or
 from rag_bm25.store.milvus.schema import CHUNK_FIELDS, LOG_FIELDS, check_name, generation_suffix
-from rag_bm25.store.protocol import GoneError
 from rag_bm25.store.rows import ALL_CHUNKS, ChunkRow, Match, check_metric
 from rag_bm25.store.storage import StorageInfo
 from rag_bm25.vectors.sparse import EMPTY, SparseVector
@@ -269,7 +268,7 @@ class MemoryStore:
         if self._is_closed:
             raise StoreError(f"{self.name} is closed")
         if needs_collections and not self.collections.exist:
-            raise GoneError(f"{self.name} is not there: it was dropped while it was open, or not created yet")
+            raise IndexGoneError(f"{self.name} is not there: it was dropped while it was open, or not created yet")
 
     def _check_row(self, row: ChunkRow) -> None:
         """Check rows by the schema, as a server does, and by the rules of the write protocol."""

@@ -27,10 +27,6 @@ class AmbiguousWriteError(StoreError):
     """A write was given up without an answer: a server may still carry it out."""
 
 
-class GoneError(StoreError):
-    """The index that was opened is not there any more: it was dropped, and perhaps another was made in its place."""
-
-
 class WriteLock(Protocol):
     """A lock that its holder may take again, such as ``threading.RLock``."""
 

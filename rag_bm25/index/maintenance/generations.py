@@ -13,7 +13,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from sys import intern
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rag_bm25.analysis.contract import contract_of
 from rag_bm25.documents.checks import check_given_chunk
@@ -130,6 +130,14 @@ def _drop_begun(generations: Generations) -> None:
         for begun in reversed(generations.begun):
             begun.drop()
         open_to_writers(now)
+
+
+def describe_generations(store: Store) -> dict[str, Any]:
+    """Return which generation is in force, and the rows of the others; nothing where there is one alone."""
+    with all_generations(store) as generations:
+        if len(generations.all()) == 1:
+            return {}
+        return {"generation": generations.in_force.generation, "other_generations": generations.count_others()}
 
 
 @contextmanager

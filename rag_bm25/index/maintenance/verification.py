@@ -74,7 +74,8 @@ class VerifyReport:
     wrong_chunks : int or None
         Chunks whose vector or length is not that of their text and metadata; None if that was left out.
     other_generations : dict of int to int
-        Number -> rows, of the generations beside the one in force: former ones, and one that a reindex has begun.
+        Number -> rows, of the generations beside the one in force: former ones, and one that a reindex has begun. Empty
+        where the server does not tell the user.
     """
 
     num_chunks: int

@@ -12,10 +12,9 @@ import re
 import secrets
 from typing import TYPE_CHECKING
 
-from rag_bm25.errors import FormatError
+from rag_bm25.errors import FormatError, IndexGoneError
 from rag_bm25.statistics.log.batches import birth_of
 from rag_bm25.statistics.log.keys import LogKey, keys_of, parse_sound_keys
-from rag_bm25.store.protocol import GoneError
 from rag_bm25.store.rows import LogRow
 
 if TYPE_CHECKING:
@@ -66,4 +65,4 @@ def require_same(name: str, birth: str, births: Collection[str]) -> None:
             "run `rag-bm25 repair`"
         )
     if birth not in births:
-        raise GoneError(f"{name} was dropped while it was open, and was made again: open it anew")
+        raise IndexGoneError(f"{name} was dropped while it was open, and was made again: open it anew")

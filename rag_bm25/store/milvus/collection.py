@@ -8,10 +8,9 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from rag_bm25.errors import StoreError
+from rag_bm25.errors import IndexGoneError, StoreError
 from rag_bm25.store.milvus.limits import DENIED, MAX_ROWS, MESSAGE_BYTES, ReplyTooLargeError
 from rag_bm25.store.milvus.schema import DENSE, check_fields, entity_bytes, field_types, vector_fields
-from rag_bm25.store.protocol import GoneError
 from rag_bm25.store.storage import DEFAULT_STORAGE
 
 if TYPE_CHECKING:
@@ -76,7 +75,7 @@ class Collection:
         except StoreError as error:
             if not MISSING.search(str(error)) or self.exists():
                 raise
-            raise GoneError(f"{self._handle.name} was dropped while it was open: open it anew") from error
+            raise IndexGoneError(f"{self._handle.name} was dropped while it was open: open it anew") from error
 
     def exists(self) -> bool:
         return bool(self.engine.read("has_collection", self.name))

@@ -12,12 +12,12 @@ from support.indexes import CONFIG, filled
 from support.memory_store import MemoryStore, drop_log
 
 from rag_bm25 import BM25Index, FormatError, IndexGroup, StoreError
+from rag_bm25.errors import IndexGoneError
 from rag_bm25.index import drop_former_generations, drop_index
 from rag_bm25.ingestion import reindex
 from rag_bm25.ingestion.source_roots import SourceRoot, read_source_roots, set_source_roots
 from rag_bm25.statistics.log.birth import birth_row
 from rag_bm25.statistics.log.keys import keys_of
-from rag_bm25.store.protocol import GoneError
 
 NEW = {"n1": "new contract", "n2": "new rent"}
 AGAIN = r"was dropped while it was open, and was made again: open it anew"
@@ -57,7 +57,7 @@ def at_call(store: MemoryStore, method: str, nth: int) -> None:
 def test_a_batch_that_meets_it_changes_no_count_and_is_named(store: MemoryStore, method: str, nth: int) -> None:
     index = filled({"o1": "old rule", "o2": "old rent"}, store=store)
     at_call(store, method, nth)
-    with suppress(GoneError):  # it may have looked for the last time before
+    with suppress(IndexGoneError):  # it may have looked for the last time before
         index.add(["old rule changed"], ids=["o1"])
     if store.on_call is not None:  # it makes fewer calls of that method
         make_again(store)
