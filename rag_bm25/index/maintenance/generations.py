@@ -32,6 +32,7 @@ from rag_bm25.statistics.log.generation import (
     close_to_writers,
     contents_of_log,
     count_rows,
+    is_superseded,
     open_to_writers,
     supersede,
 )
@@ -112,24 +113,35 @@ def drop_former_generations(store: Store) -> int:
         A reindex is under way, or was killed less than ten minutes ago.
     """
     with all_generations(store) as generations:
-        dropped = sum(map(count_rows, [*generations.former, *generations.begun]))
-        for former in generations.former:
-            former.drop_chunks()
-            former.delete_log(contents_of_log(former))
+        dropped = sum(map(_drop_former, generations.former))
         if generations.begun:
-            _drop_begun(generations)
+            dropped += _drop_begun(generations)
         if len(generations.all()) > 1:  # also where all were dropped before: the rewriting may have failed
             store.compact()
     return dropped
 
 
-def _drop_begun(generations: Generations) -> None:
+def _drop_former(former: Store) -> int:
+    """Drop what a former generation holds, but for what leads to the next one; return the number of its rows."""
+    rows = count_rows(former)
+    former.drop_chunks()
+    former.delete_log(contents_of_log(former))
+    return rows
+
+
+def _drop_begun(generations: Generations) -> int:
     """Drop what a reindex that was cut short has left, and let writers go on that it has stopped."""
     now = generations.in_force
-    with _reindexing(now, StatisticsLog(now)):
+    log = StatisticsLog(now)
+    log.refresh()  # whose birth id a claim has
+    with _reindexing(now, log):
+        if is_superseded(now):  # it has come to its end since
+            return 0
+        rows = sum(map(count_rows, generations.begun))
         for begun in reversed(generations.begun):
             begun.drop()
         open_to_writers(now)
+    return rows
 
 
 def describe_generations(store: Store) -> dict[str, Any]:
