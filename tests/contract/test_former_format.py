@@ -91,7 +91,7 @@ class TestFile:
     @pytest.mark.parametrize("options", [{}, {"config": CONFIG}, {"read_only": True}, {"repair": True}])
     def test_is_refused_by_name_with_the_way_out(self, uri: str, options: dict[str, Any]) -> None:
         refusal = (
-            r"'docs' has format 2, this version of rag_bm25 reads format 4: `rag-bm25 reindex --to-collection NAME` "
+            r"'docs' has format 2, this version of rag_bm25 reads format 5: `rag-bm25 reindex --to-collection NAME` "
         )
         with pytest.raises(FormatError, match=refusal):
             BM25Index.open(uri, "docs", **options)
@@ -191,7 +191,7 @@ def test_the_name_of_a_callable_is_told_as_it_must_be_given_anew() -> None:
 
 def test_parameters_that_cannot_be_read_must_be_given() -> None:
     store = former(MemoryStore())
-    [row] = ConfigRow.encode({})
+    [row] = ConfigRow.encode({}, "")
     store.collections.log[row.key] = row
     with pytest.raises(FormatError, match="the parameters of memory cannot be read: give those of the new index"):
         FormerIndex(store)
