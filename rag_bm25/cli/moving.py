@@ -97,7 +97,8 @@ def reindex_(
     to_token: ToToken = None,
     storage: Storage = None,
     drop_old: Annotated[
-        bool, opt.option("Drop the chunks of former generations, and do nothing else.", "--drop-old")
+        bool,
+        opt.option("Drop all generations but the one in force, and do nothing else.", "--drop-old"),
     ] = False,
     progress: opt.ShowProgress = None,
     as_json: opt.AsJson = False,
@@ -173,7 +174,7 @@ def _print_report(as_json: bool, report: ReindexReport, line: str) -> None:
 def _drop_old(place: opt.IndexAddress, as_json: bool) -> None:
     with place.open_existing(), closing(place.store()) as store:
         rows, name = drop_former_generations(store), store.name
-    print_result(as_json, {"rows": rows}, f"dropped the former generations of {name}: {count(rows, 'row')}")
+    print_result(as_json, {"rows": rows}, f"dropped all of {name} but the generation in force: {count(rows, 'row')}")
 
 
 def _open_source(place: opt.IndexAddress, given: "Mapping[str, Any]") -> "BM25Index | FormerIndex":

@@ -133,7 +133,7 @@ def test_reindex_replaces_an_index_under_its_name(milvus: Databases) -> None:
     assert run("list").stdout.splitlines()[1].split() == [
         *("docs", "(generation", "2,", "generation", "1:", "3", "rows)", "3", "default")
     ]
-    assert run("reindex", "--drop-old").stdout == "dropped the former generations of memory: 3 rows\n"
+    assert run("reindex", "--drop-old").stdout == "dropped all of memory but the generation in force: 3 rows\n"
     assert run_json("reindex", "--drop-old") == {"rows": 0}
     for settings in (("--k1", "0.9"), ("--storage", "shards=4")):
         assert run("reindex", "--drop-old", *settings).exit_code == 2
