@@ -64,10 +64,16 @@ def verify(
     line = f"{count(report.num_chunks, 'chunk')} and {count(report.num_terms, 'term')} counted: {verdict}"
     shown = map(str, report.differences[:MAX_DIFFERENCES])
     print_result(as_json, {"ok": report.ok, **asdict(report)}, line, *shown)
+    if report.other_generations and not as_json:
+        print_note(f"{_name_others(report.other_generations)} kept beside this one: `reindex --drop-old` drops them")
     if (more := len(report.differences) - MAX_DIFFERENCES) > 0 and not as_json:
         print_note(f"{more:,} more: --json shows all")
     if not report.ok:
         raise typer.Exit(1)
+
+
+def _name_others(generations: dict[int, int]) -> str:
+    return join_first(f"generation {number} ({count(rows, 'row')})" for number, rows in generations.items())
 
 
 def repair(
@@ -85,7 +91,7 @@ def repair(
     index, if they give the vectors that are stored.
 
     With --erase, the vocabulary keeps no words of deleted chunks, and the file of milvus-lite 2.5 is rewritten, for
-    which its disk needs the room of a second one.
+    which its disk needs the room of a second one. It is refused while other generations of the index are kept.
     """
     config = new_config(DEFAULT_CHUNK_SIZE, place.text_analyzer, {**settings.given(), **words.given()})
     report = _repair(place, config, progress, erase=erase)

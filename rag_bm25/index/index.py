@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import weakref
+from contextlib import suppress
 from dataclasses import asdict, replace
 from functools import partial
 from itertools import chain
@@ -18,7 +19,7 @@ from rag_bm25.checks import (
 )
 from rag_bm25.documents.checks import check_id, check_ids, check_namespace, check_sequence, check_texts
 from rag_bm25.documents.chunks import Chunk, Hit
-from rag_bm25.errors import ConfigMismatchError, InputError, ReadOnlyError
+from rag_bm25.errors import ConfigMismatchError, InputError, ReadOnlyError, StoreError
 from rag_bm25.events import Events
 from rag_bm25.hits.highlights import Highlighting
 from rag_bm25.hits.options import (
@@ -62,7 +63,7 @@ from rag_bm25.index.stats import compute_stats, find_frequent_names
 from rag_bm25.index.writing.pipeline import WriteOptions, WritePipeline
 from rag_bm25.query.query import Query
 from rag_bm25.query.scores import with_placement
-from rag_bm25.statistics.log.generation import SupersededError
+from rag_bm25.statistics.log.generation import SupersededError, other_generations, require_no_others
 from rag_bm25.statistics.log.log import StatisticsLog
 from rag_bm25.statistics.log.source_roots import drop_damaged_roots
 from rag_bm25.store.rows import Scope, SearchArm
@@ -304,6 +305,12 @@ class BM25Index:
         return self._latest.config
 
     @property
+    def _identity(self) -> tuple[object, ...]:
+        """What all objects on the index have in common: a copy has another place, or another birth id."""
+        now = self._current()
+        return now.live.log.birth, *now.store.place
+
+    @property
     def _latest(self) -> Generation:
         """The generation in force, or of a closed index the last one."""
         return self._current() if self._is_open else self._generation
@@ -517,7 +524,8 @@ class BM25Index:
         erase : bool
             Erase the words of deleted chunks for good, where the vocabulary keeps them by default. The file of
             milvus-lite 2.5 is then rewritten, for which its disk needs the room of a second one. With any other engine,
-            copy the index instead, and remove the old database.
+            copy the index instead, and remove the old database. Refused while other generations of the index have
+            rows: :func:`rag_bm25.index.drop_former_generations` drops them.
         progress : callable of Progress to None, optional
             Called periodically with ``"rows counted"``.
 
@@ -531,6 +539,8 @@ class BM25Index:
         check_callable("progress", progress)
         now = self._current()
         store, live, encoder = now.store, now.live, now.encoder
+        if erase:
+            require_no_others(store)
         with store.write_lock, live.events.measure("repair") as counts:
             with live.replacing():
                 report, wrong = repair(store, encoder, progress, erase=erase)
@@ -1402,6 +1412,8 @@ class BM25Index:
         store, live, encoder = now.store, now.live, now.encoder
         with live.at_rest() as stored, live.events.measure("verify") as counts:
             report = verify(store, *stored, encoder if vectors else None, progress)
+            with suppress(StoreError):  # a role of a server may be refused to look
+                report = replace(report, other_generations=other_generations(store))
             if report.ok:
                 live.accept_count()
             counts.update(chunks=report.num_chunks, terms=report.num_terms, differences=len(report.differences))

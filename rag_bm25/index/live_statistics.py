@@ -13,11 +13,11 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from rag_bm25.errors import StoreError
+from rag_bm25.errors import IndexGoneError, StoreError
 from rag_bm25.index.background_refresh import BackgroundRefresh
 from rag_bm25.index.writing.chunk_writer import ChunkWriter, count_unfinished
 from rag_bm25.statistics.damage import damage_message
-from rag_bm25.statistics.log.generation import SupersededError, is_superseded
+from rag_bm25.statistics.log.generation import SupersededError
 from rag_bm25.statistics.log.log import StatisticsLog
 from rag_bm25.statistics.log.table import RowsMovedError
 
@@ -67,6 +67,7 @@ class LiveStatistics:
         # In an index that was opened for reading: rows of unfinished batches that are not counted; None without such.
         self._num_superseded: int | None = None
         self._wrong_count = ""
+        self._gone = ""  # why the index that was opened is not there any more
         self._reported: list[str] | None = None  # problems; None until the index has been opened
 
     @property
@@ -75,11 +76,26 @@ class LiveStatistics:
         return [*self.view.problems, *([self._wrong_count] if self._wrong_count else [])]
 
     def is_superseded(self) -> bool:
-        """Return whether the next generation is in force: with an embedded engine now, else as of the last refresh."""
+        """Return whether the next generation is in force: with an embedded engine now, else as of the last refresh.
+
+        Raise where the index was dropped or made again, which a refresh in the background may have found.
+        """
+        if self._gone:
+            raise IndexGoneError(self._gone)
         if self._store.exclusive and self._looked_for != (written := self._store.writes_of_others):
-            self.log.is_superseded = self.log.is_superseded or is_superseded(self._store)
+            with self._noting_loss():
+                self.log.look_for_successor()
             self._looked_for = written
         return self.log.is_superseded
+
+    @contextmanager
+    def _noting_loss(self) -> Iterator[None]:
+        """Note that the index is gone, for all later calls."""
+        try:
+            yield
+        except IndexGoneError as error:
+            self._gone = str(error)
+            raise
 
     def look_anew(self) -> None:
         """Have the next call look whether the next generation is in force, which this index itself may have done."""
@@ -160,6 +176,8 @@ class LiveStatistics:
                 self._read()
                 with self._using_log():
                     self._recover(wait=False)
+            except IndexGoneError:
+                raise
             except StoreError as error:
                 self.events.warn("recovery", f"a batch that failed cannot be finished yet: {error}", chunks=0)
             if self._has_failed_batch():
@@ -177,7 +195,7 @@ class LiveStatistics:
     @contextmanager
     def writing(self) -> Iterator[ChunkWriter]:
         """Exclude other writers of this process for a batch, after reading their changes."""
-        with self._store.write_lock:
+        with self._store.write_lock, self._noting_loss():
             changed = self._store.exclusive and (self._others_wrote() or self.log.has_intents)
             if changed:
                 self._catch_up()
@@ -209,7 +227,7 @@ class LiveStatistics:
 
     def _reload(self) -> None:
         """Forget the statistics and read them from the store."""
-        log = StatisticsLog(self._store, self.events)
+        log = self._new_log()
         log.refresh()
         writer = ChunkWriter(self._store, log, self._encoder)
         with self._using_log():
@@ -260,16 +278,20 @@ class LiveStatistics:
     def _read(self) -> None:
         """Read the log, and report new damage."""
         seen = self._store.writes_of_others  # before the locks, taken for ever in a forked child, which is refused here
-        with self.events.defer(), self._refreshing, self._using_log():
+        with self.events.defer(), self._refreshing, self._using_log(), self._noting_loss():
             self._next_refresh = time.monotonic() + self._refresh_interval  # first: a hook may search meanwhile
             self._refresh_log()
             self._seen_writes = seen
             if self._reported is not None:
                 self._report_damage()
 
+    def _new_log(self) -> StatisticsLog:
+        """Return a log that has read nothing, of the same index."""
+        return StatisticsLog(self._store, self.events, self.log.birth)
+
     def _refresh_log(self) -> None:
         """Read what is new; everything, where somebody may have finished a batch that is counted unfinished."""
-        log = self.log if self._num_superseded is None else StatisticsLog(self._store, self.events)
+        log = self.log if self._num_superseded is None else self._new_log()
         log.refresh()
         if log.is_superseded:
             self.log.is_superseded = True  # and keep what was read before, for the searches that have begun

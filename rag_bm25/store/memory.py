@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rag_bm25.checks import kind_of
-from rag_bm25.errors import FormatError, StoreError
+from rag_bm25.errors import FormatError, IndexGoneError, StoreError
 from rag_bm25.filters import ID, OPPOSITES, And, Comparison, Not, Or
 from rag_bm25.store.milvus.schema import CHUNK_FIELDS, LOG_FIELDS, check_name, generation_suffix
 from rag_bm25.store.rows import ALL_CHUNKS, ChunkRow, Match, check_metric
@@ -43,6 +43,7 @@ class Collections:
     write_lock: Any = field(default_factory=threading.RLock, compare=False)
     log_writes: int = 0
     successor: Collections | None = None  # the next generation
+    first: Collections | None = None  # the first one, unless these are it
 
 
 class MemoryStore:
@@ -92,10 +93,18 @@ class MemoryStore:
         return store
 
     def successor(self) -> MemoryStore:
-        if self.collections.successor is None:
-            self.collections.successor = Collections(write_lock=self.collections.write_lock)
+        own = self.collections
+        if own.successor is None:
+            own.successor = Collections(write_lock=own.write_lock, first=own.first or own)
+        return self._at(own.successor, self.generation + 1)
+
+    def first(self) -> MemoryStore:
+        return self._at(self.collections.first or self.collections, 1)
+
+    def _at(self, collections: Collections, generation: int) -> MemoryStore:
+        """Open the store of a generation."""
         store = self.reopen()
-        store.collections, store.generation = self.collections.successor, self.generation + 1
+        store.collections, store.generation = collections, generation
         return store
 
     @property
@@ -106,6 +115,10 @@ class MemoryStore:
     def write_lock(self) -> WriteLock:
         lock: WriteLock = self.collections.write_lock
         return lock
+
+    @property
+    def place(self) -> tuple[object, ...]:
+        return (id(self.collections),)
 
     @property
     def writes_of_others(self) -> int:
@@ -147,10 +160,11 @@ class MemoryStore:
 
     def drop(self) -> None:
         self._check_call("drop", needs_collections=False)
-        self._note_log_write()
-        self.collections.chunks.clear()
-        self.collections.log.clear()
-        self.collections.exist, self.collections.dense = False, None
+        with self.write_lock:  # not within a batch
+            self._note_log_write()
+            self.collections.chunks.clear()
+            self.collections.log.clear()
+            self.collections.exist, self.collections.dense = False, None
 
     def drop_chunks(self) -> None:
         self._check_call("drop_chunks", needs_collections=False)
@@ -248,7 +262,7 @@ class MemoryStore:
         if self._is_closed:
             raise StoreError(f"{self.name} is closed")
         if needs_collections and not self.collections.exist:
-            raise StoreError(f"{self.name} has no collections yet")
+            raise IndexGoneError(f"{self.name} is not there: it was dropped while it was open, or not created yet")
 
     def _check_row(self, row: ChunkRow) -> None:
         """Check rows by the schema, as a server does, and by the rules of the write protocol."""

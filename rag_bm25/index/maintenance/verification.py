@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,6 +16,7 @@ from rag_bm25.index.maintenance.vector_check import WrongChunk, is_own, wrong_ch
 from rag_bm25.index.writing.chunk_writer import delete_leftovers, free_slot
 from rag_bm25.statistics.corpus import Contribution, CountsByNamespace, CountsReader
 from rag_bm25.statistics.damage import num_unnamed
+from rag_bm25.statistics.log.birth import stray_batches
 from rag_bm25.statistics.log.repair import overwrite, salvage
 from rag_bm25.vectors.terms import NO_TERMS_ID, assign_known_ids, term_name
 
@@ -72,12 +73,16 @@ class VerifyReport:
         All differences, but of at most 1,000 wrong chunks; empty if everything is right.
     wrong_chunks : int or None
         Chunks whose vector or length is not that of their text and metadata; None if that was left out.
+    other_generations : dict of int to int
+        Number -> rows, of the generations beside the one in force: former ones, and one that a reindex has begun. Empty
+        where the server does not tell the user.
     """
 
     num_chunks: int
     num_terms: int
     differences: list[Difference]
     wrong_chunks: int | None = 0
+    other_generations: dict[int, int] = field(default_factory=dict)
 
     @property
     def ok(self) -> bool:
@@ -150,6 +155,8 @@ def verify(
         differences.append(Difference("", "chunks with two rows", 0, len(superseded)))
     if doubled := found.doubled_pks():
         differences.append(Difference("", "chunks stored twice under one key", 0, len(doubled)))
+    if strays := stray_batches(store):
+        differences.append(Difference("", "batches of an index that was dropped", 0, len(strays)))
     if found.foreign:
         differences.append(Difference("", "rows under keys of other tools", 0, found.foreign))
     if wrong is not None:

@@ -53,12 +53,12 @@ def max_waiting(num_folded: int) -> int:
 class StatisticsLog:
     """The log of one index, and the statistics that it sums up to."""
 
-    def __init__(self, store: LogStore, events: Events | None = None) -> None:
+    def __init__(self, store: LogStore, events: Events | None = None, birth: str = "") -> None:
         self._store = store
-        self._table = LogTable(store)
+        self._table = LogTable(store, birth)
         self._sums = LogSums(self._table)
         self._terms = LogTerms(self._table)
-        self._clock = BatchClock()
+        self._clock = BatchClock(birth)
         self._incomplete: set[tuple[str, str]] = set()  # entries of which a row was missing, by kind and name
         self._answers: AnswerModel | None = None
         self._newest_answers = ""  # name of the entry, of which only the newest counts
@@ -73,6 +73,15 @@ class StatisticsLog:
     def statistics(self) -> StoredStatistics:
         """The sum of all deltas read or written so far."""
         return self._sums.statistics
+
+    @property
+    def birth(self) -> str:
+        """Birth id of the index, "" until it is known."""
+        return self._table.birth
+
+    @birth.setter
+    def birth(self, birth: str) -> None:
+        self._table.birth = self._clock.birth = birth
 
     @property
     def has_intents(self) -> bool:
@@ -102,6 +111,7 @@ class StatisticsLog:
         for _ in range(READ_ATTEMPTS):
             num_lost = self._num_lost_terms
             listing = self._note_generation(self._table.list_new(self._watched()))
+            self._clock.birth = self.birth
             if self.is_superseded:
                 return len(listing.keys)  # the last view stays: the rows may be dropped
             try:
@@ -126,6 +136,10 @@ class StatisticsLog:
         self.is_superseded = self.is_superseded or SUPERSEDED_KEY in ends
         self.is_closing = bool(ends) and not self.is_superseded
         return Listing([key for key in listing.keys if key not in ends]) if ends else listing
+
+    def look_for_successor(self) -> None:
+        """Note whether the next generation is in force; raise where the index was dropped, or made again."""
+        self._note_generation(self._table.list_all(*KINDS))
 
     def _watched(self) -> set[tuple[str, str]]:
         """Return the entries that may still come, though later ones were read: by kind and name."""
@@ -286,6 +300,7 @@ class StatisticsLog:
     def write_answers(self, model: AnswerModel) -> None:
         """Replace the stored model of the confidence of hits."""
         old = list(self._table.list_all("answers").keys)
+        self._clock.birth = self.birth
         self._clock.observe(max((key.batch for key in parse_sound_keys(old)), default=""))
         name = self.new_batch()
         self._table.insert(AnswersRow.encode(name, model))

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 from rag_bm25.errors import FormatError
 from rag_bm25.statistics.log.answers import AnswersRow
 from rag_bm25.statistics.log.batches import BatchClock
+from rag_bm25.statistics.log.birth import births_in, is_stray
 from rag_bm25.statistics.log.head import NEVER_A_BASE, Head, HeadRow
 from rag_bm25.statistics.log.keys import SETTINGS, complete_entries, keys_of, kind_of, parse_sound_keys
 from rag_bm25.statistics.log.open_write import OpenBatches
 from rag_bm25.statistics.log.runs import HeldSums, PartTotal, write_run
+from rag_bm25.statistics.log.settings import ensure_birth
 from rag_bm25.statistics.log.table import Listing, LogTable
 from rag_bm25.statistics.log.terms import TermsRow
 from rag_bm25.statistics.log.writes import IntentRow
@@ -29,7 +31,9 @@ def salvage(store: LogStore) -> tuple[list[Intent], Vocabulary, int]:
     """Return unfinished writes, the terms of all sound rows, and how many are in complete entries, so were not lost."""
     table = LogTable(store)
     vocabulary, known = Vocabulary(), Vocabulary()
-    sound = Listing([str(key) for key in parse_sound_keys(store.log_keys())])
+    keys = store.log_keys()
+    births = births_in(keys)
+    sound = Listing([str(key) for key in parse_sound_keys(keys) if not is_stray(str(key), births)])
     whole = {key for parts in sound.entries("terms").values() for key in parts}
     for row in sorted(store.get_log(keys_of(sound.keys, "terms")), key=lambda row: row.key):
         with suppress(FormatError):
@@ -61,7 +65,7 @@ def overwrite(
     """
     # Until the new head is stored, the old rows count, and afterwards its run alone does: a crash in between loses
     # nothing, and another call does the rest.
-    table, clock = LogTable(store), BatchClock()
+    table, clock = LogTable(store), BatchClock(ensure_birth(store))
     kept = SETTINGS | ({"answers"} if _has_sound_answers(table) else set())
     old = [key for key in store.log_keys() if kind_of(key) not in kept]
     sound = parse_sound_keys(old)

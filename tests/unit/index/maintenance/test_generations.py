@@ -117,6 +117,9 @@ def test_a_dry_run_never_writes_to_the_next_generation(
             trial.add(["w3 tried"], ids=["tried"])
     with dry_run(index) as trial:
         trial.add(["w3 tried"], ids=["tried"])
+        with pytest.raises(StoreError, match=r"generation 1 \(41 rows\)"):  # as the index itself does
+            trial.repair(erase=True)
+        drop_former_generations(store.reopen())
         trial.repair(erase=True)
         assert "compact" not in store.calls
     index.refresh()
