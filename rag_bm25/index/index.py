@@ -144,7 +144,7 @@ class BM25Index:
         if isinstance(store, str):
             raise TypeError("an index is opened by BM25Index.open(uri, collection, config=...)")
         itself = weakref.ref(self)  # an index that nobody holds is garbage at once
-        go_on = lambda: cast("BM25Index", itself())._pipeline  # noqa: E731, SLF001
+        go_on = lambda: cast("BM25Index", itself())._current()  # noqa: E731, SLF001
         self._begin(Generation.of(store, log, config, options, go_on), options)
 
     def _begin(self, generation: Generation, options: OpenOptions) -> None:
@@ -283,7 +283,7 @@ class BM25Index:
             with self._going_on:
                 if self._generation is now:
                     after = self._open_after(now)
-                    after.pipeline.go_on = now.pipeline.go_on
+                    after.go_on = now.go_on
                     self._generation = after
                     self._former.append(now.store)  # alone: statistics and processes end with the last call
                     now.live.close()
@@ -536,7 +536,7 @@ class BM25Index:
                 report, wrong = repair(store, encoder, progress, erase=erase)
                 drop_damaged_roots(store)
             if len(wrong):  # their wrong terms were counted
-                rewritten = rewrite(live, wrong)
+                rewritten = rewrite(now, wrong)
                 with live.replacing():
                     again, _ = repair(store, encoder, progress, erase=erase)
                 nameless = again.nameless_terms
@@ -589,8 +589,6 @@ class BM25Index:
             If too few first hits answer, or too few do not.
         ParameterError
             If the weighting has no upper bound.
-        StoreError
-            If the next generation of the index has come into force meanwhile: the same call again uses that one.
 
         Examples
         --------
@@ -607,14 +605,15 @@ class BM25Index:
         check_switch("dry_run", dry_run)
         if not dry_run:
             self._require_writable()
-        now = self._current()
-        fitter = AnswerFitter(now.searcher, is_answer, parse_scope(filter, namespace), check_options(options))
-        calibration = fitter.fit(queries, progress)
-        if not dry_run:
-            with now.live.writing() as writer:
-                now.live.log.write_answers(calibration.model)
-                writer.confirm()
-        return calibration
+        scope, checked = parse_scope(filter, namespace), check_options(options)
+
+        def fit(now: Generation) -> AnswerCalibration:
+            calibration = AnswerFitter(now.searcher, is_answer, scope, checked).fit(queries, progress)
+            if not dry_run:
+                now.live.write_answers(calibration.model)
+            return calibration
+
+        return self._current().in_force(fit)
 
     # Reading
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from rag_bm25.statistics.view import StatisticsView
     from rag_bm25.store.protocol import Store, WriteLock
     from rag_bm25.vectors.terms import Vocabulary
+    from rag_bm25.weighting.confidence import AnswerModel
 
 COUNT_ATTEMPTS = 3  # other writers may be at work between two of its calls
 
@@ -187,6 +188,12 @@ class LiveStatistics:
                 if changed:
                     self._writer.recover()  # the last batch of another index may have failed halfway
                 yield self._writer
+
+    def write_answers(self, model: AnswerModel) -> None:
+        """Replace the stored model of the confidence of hits."""
+        with self.writing() as writer:
+            self.log.write_answers(model)
+            writer.confirm()
 
     @contextmanager
     def at_rest(self) -> Iterator[tuple[CountsReader, Vocabulary]]:

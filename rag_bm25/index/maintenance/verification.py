@@ -11,8 +11,7 @@ import numpy as np
 from rag_bm25.analysis.contract import require_analyzer
 from rag_bm25.errors import ConfigMismatchError, short_repr
 from rag_bm25.events import report_progress
-from rag_bm25.index.maintenance.rewriting import StoredChunks
-from rag_bm25.index.maintenance.vector_check import WrongChunk, is_own, wrong_chunks
+from rag_bm25.index.maintenance.rewriting import StoredChunks, WrongChunk, is_own, wrong_chunks
 from rag_bm25.index.writing.chunk_writer import delete_leftovers, free_slot
 from rag_bm25.statistics.corpus import Contribution, CountsByNamespace, CountsReader
 from rag_bm25.statistics.damage import num_unnamed
