@@ -46,7 +46,7 @@ from rag_bm25.index.lifetime import OfGeneration, WhileOpen, require_open
 from rag_bm25.index.live_statistics import LiveStatistics
 from rag_bm25.index.maintenance.answers import AnswerCalibration, AnswerFitter
 from rag_bm25.index.maintenance.rewriting import rewrite
-from rag_bm25.index.maintenance.verification import repair, verify
+from rag_bm25.index.maintenance.verification import RepairOptions, repair, verify
 from rag_bm25.index.opening import AS_IT_IS, OpenOptions, closed_on_failure, open_config, open_store
 from rag_bm25.index.searching.contexts import WINDOWS, add_contexts, read_passages
 from rag_bm25.index.searching.diagnosing import Diagnoser, Search
@@ -504,13 +504,19 @@ class BM25Index:
         self._require_writable()
         return self._pipeline.drop_namespace(check_namespace(namespace))
 
-    def repair(self, *, erase: bool = False, progress: Callable[[Progress], None] | None = None) -> RepairReport:
+    def repair(
+        self,
+        *,
+        erase: bool = False,
+        accept_loss: bool = False,
+        progress: Callable[[Progress], None] | None = None,
+    ) -> RepairReport:
         """Count all stored vectors again and replace the statistics by the result.
 
         The statistics are right afterwards, whatever happened to them: lost, damaged and half-written rows of the log,
         rows that other tools inserted or deleted. Chunks whose vector or length is not that of their text and metadata,
-        as :meth:`verify` finds them, are encoded and written again. A repair that is cut short can be run again. On a
-        server, no other writer may be at work meanwhile.
+        as :meth:`verify` finds them, are encoded and written again. A repair that is cut short can be run again. It is
+        refused while others write, and where rows are missing.
 
         Parameters
         ----------
@@ -518,6 +524,8 @@ class BM25Index:
             Erase the words of deleted chunks for good, where the vocabulary keeps them by default. The file of
             milvus-lite 2.5 is then rewritten, for which its disk needs the room of a second one. With any other engine,
             copy the index instead, and remove the old database.
+        accept_loss : bool
+            Count the rows that can be read, though the engine or the statistics count more of them.
         progress : callable of Progress to None, optional
             Called periodically with ``"rows counted"``.
 
@@ -525,26 +533,17 @@ class BM25Index:
         -------
         RepairReport
             Faults that were found.
+
+        Raises
+        ------
+        StoreError
+            If another process writes, or was killed in the last ten minutes; if rows are missing: a server that loads
+            may give fewer of them.
         """
         self._require_writable()
-        check_switch("erase", erase)
         check_callable("progress", progress)
-        now = self._current()
-        store, live, encoder = now.store, now.live, now.encoder
-        with store.write_lock, live.events.measure("repair") as counts:
-            with live.replacing():
-                report, wrong = repair(store, encoder, progress, erase=erase)
-                drop_damaged_roots(store)
-            if len(wrong):  # their wrong terms were counted
-                rewritten = rewrite(now, wrong)
-                with live.replacing():
-                    again, _ = repair(store, encoder, progress, erase=erase)
-                nameless = again.nameless_terms
-                report = replace(report, rewritten=rewritten, num_terms=again.num_terms, nameless_terms=nameless)
-            if erase:
-                report = replace(report, compacted=store.compact())
-            counts.update(asdict(report))
-            return report
+        options = RepairOptions(erase, accept_loss)
+        return self._current().in_force(partial(_repair, options, progress))
 
     def calibrate_answers(
         self,
@@ -1381,6 +1380,8 @@ class BM25Index:
     def verify(self, *, vectors: bool = True, progress: Callable[[Progress], None] | None = None) -> VerifyReport:
         """Count all stored vectors again and compare the statistics with the result, and each vector with its text.
 
+        On a server, others may write meanwhile: a count differs if that cannot explain it.
+
         Counts are compared exactly, weights to six digits. They do not depend on what a server has rounded in its
         index: the stored vectors are float32.
 
@@ -1394,19 +1395,30 @@ class BM25Index:
         Returns
         -------
         VerifyReport
-            Every difference; none if statistics and vectors are right.
+            Every difference; none if statistics and vectors are right, or if that cannot be told: see `inconclusive`.
         """
         check_switch("vectors", vectors)
         check_callable("progress", progress)
-        now = self._current()
-        store, live, encoder = now.store, now.live, now.encoder
-        with live.at_rest() as stored, live.events.measure("verify") as counts:
-            report = verify(store, *stored, encoder if vectors else None, progress)
-            if report.ok:
-                live.accept_count()
-            counts.update(chunks=report.num_chunks, terms=report.num_terms, differences=len(report.differences))
-        return report
+        return self._current().in_force(partial(verify, vectors=vectors, progress=progress))
 
     def _require_writable(self) -> None:
         if self._options.read_only:
             raise ReadOnlyError(f"{self._store.name} was opened with read_only=True")
+
+
+def _repair(options: RepairOptions, progress: Callable[[Progress], None] | None, now: Generation) -> RepairReport:
+    """Replace the statistics, write chunks again that need it, and count these once more."""
+    with now.store.write_lock, now.live.events.measure("repair") as counts:
+        with now.live.replacing():
+            report, wrong = repair(now, options, progress)
+            drop_damaged_roots(now.store)
+        if len(wrong):  # their wrong terms were counted
+            rewritten = rewrite(now, wrong)
+            with now.live.replacing():
+                again, _ = repair(now, options, progress)
+            nameless = again.nameless_terms
+            report = replace(report, rewritten=rewritten, num_terms=again.num_terms, nameless_terms=nameless)
+        if options.erase:
+            report = replace(report, compacted=now.store.compact())
+        counts.update(asdict(report))
+        return report

@@ -22,7 +22,7 @@ from rag_bm25.documents.chunks import MAX_BATCH_CHUNKS, AddReport, NewChunk, pk_
 from rag_bm25.errors import StoreError
 from rag_bm25.statistics.corpus import Contribution
 from rag_bm25.statistics.log.generation import SupersededError
-from rag_bm25.statistics.log.life_signs import is_of_the_future
+from rag_bm25.statistics.log.life_signs import LEASE_SECONDS, is_of_the_future
 from rag_bm25.statistics.log.writes import Change, Intent
 from rag_bm25.store.protocol import AmbiguousWriteError
 from rag_bm25.store.rows import SLOTS, ChunkRow
@@ -34,9 +34,6 @@ if TYPE_CHECKING:
     from rag_bm25.statistics.log.log import StatisticsLog
     from rag_bm25.statistics.log.open_write import OpenWrite
     from rag_bm25.store.protocol import Store
-
-LEASE_SECONDS = 600.0
-"""Time after which a writer on a server is taken for dead, and others finish its batch."""
 
 POLL_SECONDS = 1.0
 
@@ -54,7 +51,7 @@ class ChunkWriter:
         self._store = store
         self._log = log
         self._encoder = encoder
-        self._writer = secrets.token_hex(8)
+        self.name = secrets.token_hex(8)
         self._unfinished = False
         self._in_doubt: dict[str, bool] = {}  # batches with a call of unknown outcome: whether it deletes
         self.is_busy = False  # whether a batch is in progress
@@ -146,7 +143,7 @@ class ChunkWriter:
         # belong to a living writer, and is left alone for the time of its lease.
         none_is_left = True
         for intent in self._log.intents():
-            if self._store.exclusive or intent.writer == self._writer or intent.silence > LEASE_SECONDS:
+            if self._store.exclusive or intent.writer == self.name or intent.silence > LEASE_SECONDS:
                 none_is_left &= self._finish(intent, wait=wait)
             elif is_of_the_future(intent.time):
                 self._log.note_sign(intent)
@@ -201,7 +198,7 @@ class ChunkWriter:
     def _is_certain(self, write: OpenWrite, late_until: float) -> bool:
         """Return whether a write has ended, has done all that it was to do, or can no longer do anything."""
         intent = write.intent
-        has_failed = intent.writer == self._writer and intent.batch not in self._in_doubt
+        has_failed = intent.writer == self.name and intent.batch not in self._in_doubt
         return has_failed or not write.is_open or time.monotonic() >= late_until or self._is_complete(intent)
 
     def _is_complete(self, intent: Intent) -> bool:
@@ -271,7 +268,7 @@ class ChunkWriter:
             rows = _new_rows(namespace, batch, inserting, chunks, encoded)
             deleted = {pk for change in changes for pk in change.deleted_pks}
             kept = [row for row in before if row.pk not in deleted]
-            intent = Intent(batch, self._writer, time.time(), namespace, list(changes), Contribution.of_rows(before))
+            intent = Intent(batch, self.name, time.time(), namespace, list(changes), Contribution.of_rows(before))
 
             write = self._log.open_write(intent, staged.new)
             if rows:
