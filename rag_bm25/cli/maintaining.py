@@ -86,8 +86,8 @@ def repair(
     """Replace the statistics by a recount of all chunks, and vectors that are not those of their texts.
 
     The statistics are right afterwards, whatever happened to them. On a server, stop all writers first: it is refused
-    while they write, and where chunks are missing. A repair that is cut short can be run again. An index that has lost its settings gets the given ones, by default those of a new
-    index, if they give the vectors that are stored.
+    while they write, and where chunks are missing. A repair that is cut short can be run again. An index that has lost
+    its settings gets the given ones, by default those of a new index, if they give the vectors that are stored.
 
     With --erase, the vocabulary keeps no words of deleted chunks, and the file of milvus-lite 2.5 is rewritten, for
     which its disk needs the room of a second one.

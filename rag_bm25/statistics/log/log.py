@@ -119,7 +119,7 @@ class StatisticsLog:
                 return len(listing.keys)
             self._table.begin_anew()  # something is missing, which may only have come late
         msg = f"the statistics of {self._store.name} changed {READ_ATTEMPTS} times while they were read: try again"
-        raise StoreError(msg)
+        raise RowsMovedError(msg)
 
     def _note_generation(self, listing: Listing) -> Listing:
         """Note whether this generation ends; return the other rows."""

@@ -18,7 +18,7 @@ from rag_bm25.statistics.log.life_signs import LEASE_SECONDS, is_of_the_future, 
 from rag_bm25.statistics.log.log import CLAIM_SECONDS, StatisticsLog
 from rag_bm25.statistics.log.open_write import OpenBatches
 from rag_bm25.statistics.log.runs import HeldSums, PartTotal, write_run
-from rag_bm25.statistics.log.table import Listing, LogTable
+from rag_bm25.statistics.log.table import Listing, LogTable, RowsMovedError
 from rag_bm25.statistics.log.terms import TermsRow
 from rag_bm25.statistics.log.writes import IntentRow, LeaseRow
 from rag_bm25.vectors.terms import Vocabulary
@@ -79,7 +79,7 @@ def _unfinished(table: LogTable, sound: Listing) -> list[Intent]:
 def count_logged(store: LogStore) -> int:
     """Return N as the log has it; 0 where it cannot be read, or lacks changes."""
     log = StatisticsLog(store)
-    with suppress(FormatError, StoreError):
+    with suppress(FormatError, RowsMovedError):
         log.refresh()
         return 0 if log.num_missing else log.statistics.num_chunks
     return 0

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from rag_bm25.errors import StoreError
 from rag_bm25.store.milvus.limits import DENIED, MAX_ROWS, MESSAGE_BYTES, ReplyTooLargeError
 from rag_bm25.store.milvus.schema import DENSE, check_fields, entity_bytes, field_types, vector_fields
-from rag_bm25.store.storage import DEFAULT_STORAGE
+from rag_bm25.store.storage import DEFAULT_STORAGE, sparse_params
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -216,7 +216,7 @@ def _collection_options(storage: StorageOptions) -> dict[str, Any]:
 
 def _sparse_index(storage: StorageOptions) -> dict[str, Any]:
     """Write storage options as those of an index of sparse vectors."""
-    params = {name: value for name, value in storage.given().items() if name in {"inverted_index_algo", "quant_type"}}
+    params = sparse_params(storage)
     if storage.mmap is not None:  # what the index is told goes before what the collection is told
         params[MMAP] = _switch(storage.mmap)
     kind = {"index_type": storage.index_type or SPARSE_INDEX, "metric_type": SPARSE_METRIC}
