@@ -230,6 +230,7 @@ def repair(
         wrong.note([chunk.row for chunk in wrong_chunks(rows, encoder, vocabulary)])
 
     found.run(progress, inspect)
+    require_unwritten(store, remains)
     num_expected = max(num_expected - superseded, store.count_chunks())
     if found.num_missing(num_expected) and not options.accept_loss:
         raise StoreError(
