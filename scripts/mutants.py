@@ -77,7 +77,7 @@ MUTANTS = [
     Mutant(WRITER, "changes nothing.\n        self._require_in_force()\n", "changes nothing.\n"),
     Mutant(f"{LOG}/batches", "self._last = max(self._last, batch)", "pass"),
     Mutant(f"{LOG}/table", "earlier(mark, OVERLAP_SECONDS)", "mark"),
-    Mutant(f"{LOG}/sums", "self._counted = covers | (self._counted - set(self.head.covers))", "self._counted = covers"),
+    Mutant(f"{LOG}/sums", "set(head.covers) | (self._counted - set(self.head.covers))", "set(head.covers)"),
     Mutant(f"{LOG}/sums", "(*self.head.runs, *head.runs)", "head.runs"),
     Mutant(f"{LOG}/log", "        return len(dead) == len(keys)", "        return True"),
     Mutant(f"{LOG}/stored_statistics", "        self._next = changes, following\n", "        pass\n"),

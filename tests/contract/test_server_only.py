@@ -250,7 +250,10 @@ def test_open_indexes_go_on_after_a_restart(restartable: milvus_servers.Restarta
         assert writer.verify().differences == []
 
 
-def test_opening_waits_for_a_server_that_restarts(restartable: milvus_servers.Restartable, name: str) -> None:
+def test_opening_waits_for_a_server_that_restarts(
+    restartable: milvus_servers.Restartable, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rag_bm25.store.milvus.server.RETRY_SECONDS", PATIENCE)
     with BM25Index.open(restartable.uri, name, **OPTIONS) as writer:
         writer.add(["apple"], ids=["a"])
     restartable.kill()

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from rag_bm25.documents.encoder import DocumentEncoder
-    from rag_bm25.index.generation import Generation
+    from rag_bm25.index.writing.pipeline import Target
     from rag_bm25.store.rows import ChunkRow
     from rag_bm25.vectors.sparse import SparseVector
     from rag_bm25.vectors.terms import Vocabulary
@@ -97,11 +97,11 @@ class StoredChunks:
             yield namespace, batch
 
 
-def rewrite(generation: Generation, chunks: StoredChunks) -> int:
+def rewrite(generation: Target, chunks: StoredChunks) -> int:
     """Encode chunks again; return how many differed and were written."""
     return sum(generation.in_force(partial(_rewrite, *batch)) for batch in chunks.batches())
 
 
-def _rewrite(namespace: str, digests: Sequence[str], now: Generation) -> int:
+def _rewrite(namespace: str, digests: Sequence[str], now: Target) -> int:
     with now.live.writing() as writer:
         return writer.rewrite(namespace, digests)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from rag_bm25.documents.encoder import DocumentEncoder
     from rag_bm25.events import Progress
-    from rag_bm25.index.generation import Generation
+    from rag_bm25.index.writing.pipeline import Target
     from rag_bm25.store.protocol import Store
     from rag_bm25.store.rows import ChunkRow
     from rag_bm25.vectors.sparse import SparseVector
@@ -137,7 +137,7 @@ class RepairReport:
     compacted: bool = False
 
 
-def verify(now: Generation, *, vectors: bool, progress: Callable[[Progress], None] | None = None) -> VerifyReport:
+def verify(now: Target, *, vectors: bool, progress: Callable[[Progress], None] | None = None) -> VerifyReport:
     """Compare the stored statistics with a recount and, where that is asked for, vectors with their texts."""
     live = now.live
     with live.at_rest() as (stored, vocabulary, moment), live.events.measure("verify") as counts:
@@ -208,7 +208,7 @@ class RepairOptions:
 
 
 def repair(
-    now: Generation, options: RepairOptions, progress: Callable[[Progress], None] | None = None
+    now: Target, options: RepairOptions, progress: Callable[[Progress], None] | None = None
 ) -> tuple[RepairReport, StoredChunks]:
     """Finish interrupted writes, recount all rows, and overwrite the statistics; refuse while others write.
 

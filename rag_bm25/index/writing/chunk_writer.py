@@ -51,10 +51,15 @@ class ChunkWriter:
         self._store = store
         self._log = log
         self._encoder = encoder
-        self.name = secrets.token_hex(8)
+        self._writer = secrets.token_hex(8)
         self._unfinished = False
         self._in_doubt: dict[str, bool] = {}  # batches with a call of unknown outcome: whether it deletes
         self.is_busy = False  # whether a batch is in progress
+
+    @property
+    def name(self) -> str:
+        """Its name in intents."""
+        return self._writer
 
     @property
     def has_unfinished_batch(self) -> bool:
@@ -143,7 +148,7 @@ class ChunkWriter:
         # belong to a living writer, and is left alone for the time of its lease.
         none_is_left = True
         for intent in self._log.intents():
-            if self._store.exclusive or intent.writer == self.name or intent.silence > LEASE_SECONDS:
+            if self._store.exclusive or intent.writer == self._writer or intent.silence > LEASE_SECONDS:
                 none_is_left &= self._finish(intent, wait=wait)
             elif is_of_the_future(intent.time):
                 self._log.note_sign(intent)
@@ -198,7 +203,7 @@ class ChunkWriter:
     def _is_certain(self, write: OpenWrite, late_until: float) -> bool:
         """Return whether a write has ended, has done all that it was to do, or can no longer do anything."""
         intent = write.intent
-        has_failed = intent.writer == self.name and intent.batch not in self._in_doubt
+        has_failed = intent.writer == self._writer and intent.batch not in self._in_doubt
         return has_failed or not write.is_open or time.monotonic() >= late_until or self._is_complete(intent)
 
     def _is_complete(self, intent: Intent) -> bool:
@@ -268,7 +273,7 @@ class ChunkWriter:
             rows = _new_rows(namespace, batch, inserting, chunks, encoded)
             deleted = {pk for change in changes for pk in change.deleted_pks}
             kept = [row for row in before if row.pk not in deleted]
-            intent = Intent(batch, self.name, time.time(), namespace, list(changes), Contribution.of_rows(before))
+            intent = Intent(batch, self._writer, time.time(), namespace, list(changes), Contribution.of_rows(before))
 
             write = self._log.open_write(intent, staged.new)
             if rows:

@@ -6,7 +6,7 @@ from collections import deque
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from rag_bm25.analysis.contract import require_analyzer
 from rag_bm25.checks import check_callable, check_switch, is_iterable
@@ -34,10 +34,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rag_bm25.documents.chunks import GivenChunk
-    from rag_bm25.documents.encoder import CountedChunks
+    from rag_bm25.documents.encoder import CountedChunks, DocumentEncoder
     from rag_bm25.events import Progress
     from rag_bm25.index.arguments import FilterLike
-    from rag_bm25.index.generation import Generation
+    from rag_bm25.index.config import IndexConfig
+    from rag_bm25.index.live_statistics import LiveStatistics
     from rag_bm25.index.writing.chunk_writer import NoteBatches
     from rag_bm25.index.writing.counting_ahead import Pool
     from rag_bm25.store.embeddings import Embed, Embeddings
@@ -45,6 +46,8 @@ if TYPE_CHECKING:
     from rag_bm25.store.rows import ChunkRow
 
     CheckedEmbed: TypeAlias = Callable[[list[str]], NDArray[np.float32]]
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -61,10 +64,23 @@ class WriteOptions:
         object.__setattr__(self, "namespace", check_namespace(self.namespace))
 
 
+class Target(Protocol):
+    """A generation of an index, as far as writing needs it."""
+
+    store: Store
+    config: IndexConfig
+    encoder: DocumentEncoder
+    live: LiveStatistics
+
+    def in_force(self, call: Callable[[Target], T]) -> T:
+        """Call with this generation, and again with the next one if that comes into force meanwhile."""
+        ...
+
+
 class WritePipeline:
     """Write any number of chunks in batches, and delete chunks."""
 
-    def __init__(self, generation: Generation) -> None:
+    def __init__(self, generation: Target) -> None:
         self._generation = generation
         self._store = generation.store
         self._config = generation.config
@@ -175,7 +191,7 @@ class WritePipeline:
     ) -> AddReport:
         """Write one batch; in a next generation, which may have it, its terms are counted again."""
 
-        def add(now: Generation) -> AddReport:
+        def add(now: Target) -> AddReport:
             is_own = now is self._generation
             counted, assume_new = count if is_own else None, options.assume_new and is_own
             with now.live.writing() as writer:
@@ -217,12 +233,12 @@ class WritePipeline:
         return embedded_text(chunk.text, chunk.metadata, self._config.fields)
 
 
-def _delete(namespace: str, ids: Sequence[str], now: Generation) -> int:
+def _delete(namespace: str, ids: Sequence[str], now: Target) -> int:
     with now.live.writing() as writer:
         return writer.delete(namespace, ids)
 
 
-def _drop_namespace(namespace: str, now: Generation) -> int:
+def _drop_namespace(namespace: str, now: Target) -> int:
     found = _scan_ids(now.store, Scope(namespaces=(namespace,)))
     with now.live.writing() as writer:
         deleted = writer.delete(namespace, found)
