@@ -66,6 +66,7 @@ class Generation:
         try:
             return call(self)
         except SupersededError:
+            self.live.log.is_superseded = True  # which the call may have seen before a refresh
             return self.go_on().in_force(call)
 
     def close(self) -> None:

@@ -233,10 +233,7 @@ def repair(
     require_unwritten(store, remains)
     num_expected = max(num_expected - superseded, store.count_chunks())
     if found.num_missing(num_expected) and not options.accept_loss:
-        raise StoreError(
-            f"{store.name}: {missing_rows(found.num_rows, num_expected)} The statistics were left as they are. If the "
-            "others are lost, --accept-loss (in Python accept_loss=True) counts those that are there"
-        )
+        raise _missing_error(store, found.num_rows, num_expected)
     superseded += _replace_doubled(store, found.doubled)
     statistics = found.statistics
     whole = statistics.whole.contribution()
@@ -257,6 +254,13 @@ def repair(
         erased_terms=num_terms - len(vocabulary),
     )
     return report, wrong
+
+
+def _missing_error(store: Store, given: int, expected: int) -> StoreError:
+    return StoreError(
+        f"{store.name}: {missing_rows(given, expected)} The statistics were left as they are. If the others are lost, "
+        "--accept-loss (in Python accept_loss=True) counts those that are there"
+    )
 
 
 def require_same_vectors(store: Store, encoder: DocumentEncoder) -> None:

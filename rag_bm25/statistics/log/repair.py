@@ -87,6 +87,8 @@ def count_logged(store: LogStore) -> int:
 
 def refuse_other_writers(store: LogStore, remains: Remains, writer: str) -> None:
     """Refuse to go on while others than the given writer may be at work; on an embedded engine all others are dead."""
+    if SUPERSEDED_KEY in remains.keys:
+        raise SupersededError(store.name)
     if store.exclusive:
         return
     for intent in remains.intents:

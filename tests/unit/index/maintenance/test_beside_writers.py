@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -14,6 +15,7 @@ from support.memory_store import MemoryStore
 from rag_bm25 import BM25Index
 from rag_bm25.errors import StoreError
 from rag_bm25.index.writing.chunk_writer import ChunkWriter
+from rag_bm25.ingestion import reindex
 from rag_bm25.statistics.log.repair import overwrite
 from rag_bm25.store.rows import ChunkRow
 from rag_bm25.vectors.sparse import SparseVector
@@ -197,3 +199,18 @@ def test_overwriting_covers_nothing_that_came_later(writer: BM25Index, store: Sc
     overwrite(store, before, writer._live.vocabulary(), keys=keys)
     with BM25Index.from_store(store.reopen(), config=CONFIG) as index:
         assert index.stats().num_chunks == len(TEXTS) + 1
+
+
+def test_repair_and_verify_go_on_in_the_next_generation(writer: BM25Index, other: BM25Index) -> None:
+    """It comes into force while they scan, before they have heard of it."""
+    for call, k1 in ((other.repair, 0.9), (other.verify, 1.1)):
+        scanned(other).between = partial(once, partial(reindex, writer, replace(CONFIG, k1=k1)), [])
+        report: Any = call()
+        assert (report.num_chunks, other.config.k1) == (len(TEXTS), k1)
+    assert other.verify().ok
+
+
+def once(call: Callable[[], object], called: list[bool]) -> None:
+    if not called:
+        called.append(True)
+        call()
