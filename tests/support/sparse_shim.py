@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import base64
 import os
+from contextlib import suppress
 from typing import Any
 
+import grpc
 import numpy as np
 
 from rag_bm25.store.milvus import engine
@@ -33,7 +35,10 @@ def install() -> None:
 
 def _client(*args: Any, **kwargs: Any) -> Client:
     made = ShimClient(*args, **kwargs)
-    if not made.get_server_version().startswith("v2.3."):
+    version = ""
+    with suppress(grpc.RpcError, pymilvus.MilvusException):  # milvus-lite 2.5 has no answer
+        version = made.get_server_version()
+    if not version.startswith("v2.3."):
         made.__class__ = Client
     return made
 

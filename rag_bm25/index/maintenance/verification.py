@@ -219,7 +219,7 @@ def repair(
     remains = salvage(store)
     refuse_other_writers(store, remains, now.live.writer_name)
     intents, vocabulary = remains.intents, remains.vocabulary
-    num_expected = count_logged(store) - sum(intent.before.num_chunks for intent in intents)
+    num_expected = count_logged(store, now.live.events) - sum(intent.before.num_chunks for intent in intents)
     for intent in intents:
         delete_leftovers(store, intent)
     superseded = _delete_superseded(store)

@@ -26,6 +26,7 @@ from rag_bm25.vectors.terms import Vocabulary
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from rag_bm25.events import Events
     from rag_bm25.statistics.corpus import Contribution
     from rag_bm25.statistics.log.writes import Intent
     from rag_bm25.store.protocol import LogStore
@@ -76,9 +77,9 @@ def _unfinished(table: LogTable, sound: Listing) -> list[Intent]:
     return intents
 
 
-def count_logged(store: LogStore) -> int:
+def count_logged(store: LogStore, events: Events) -> int:
     """Return N as the log has it; 0 where it cannot be read, or lacks changes."""
-    log = StatisticsLog(store)
+    log = StatisticsLog(store, events)
     with suppress(FormatError, RowsMovedError):
         log.refresh()
         return 0 if log.num_missing else log.statistics.num_chunks
