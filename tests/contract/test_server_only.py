@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from contextlib import closing, suppress
+from itertools import count
 from typing import TYPE_CHECKING, Any
 from unittest.mock import Mock
 
@@ -248,6 +249,29 @@ def test_open_indexes_go_on_after_a_restart(restartable: milvus_servers.Restarta
         writer.add(["cherry"], ids=["c"])
         assert [hit.id for hit in reader.search("cherry")] == ["c"]
         assert writer.verify().differences == []
+
+
+def test_a_writer_is_no_difference_and_keeps_repair_away(opened: Open) -> None:
+    index, other, stop = opened(), opened(), threading.Event()
+    index.add([f"apple {number}" for number in range(300)], ids=[str(number) for number in range(300)])
+
+    def write() -> None:
+        for number in count():
+            index.add([f"banana {number}", f"fig {number}"], ids=[str(number % 40), f"new{number}"])
+            if stop.is_set():
+                return
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    try:
+        reports = [other.verify(vectors=False) for _ in range(3)]
+        with pytest.raises(StoreError, match="another process writes to"):
+            other.repair()
+    finally:
+        stop.set()
+        thread.join()
+    assert [(report.differences, report.inconclusive) for report in reports] == [([], "")] * 3
+    assert other.verify().ok
 
 
 def test_opening_waits_for_a_server_that_restarts(
