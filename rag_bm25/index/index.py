@@ -525,7 +525,7 @@ class BM25Index:
             milvus-lite 2.5 is then rewritten, for which its disk needs the room of a second one. With any other engine,
             copy the index instead, and remove the old database.
         accept_loss : bool
-            Count the rows that can be read, though the engine or the statistics count more of them.
+            Count the rows that can be read, though the engine counts more of them, or on a server the statistics do.
         progress : callable of Progress to None, optional
             Called periodically with ``"rows counted"``.
 
@@ -537,8 +537,8 @@ class BM25Index:
         Raises
         ------
         StoreError
-            If another process writes, or was killed in the last ten minutes; if rows are missing: a server that loads
-            may give fewer of them.
+            If another process writes, or was killed in the last ten minutes; if rows are missing: a server may still be
+            loading them.
         """
         self._require_writable()
         check_callable("progress", progress)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 REPAIR = "Run `rag-bm25 repair`, or open it with repair=True"
-FIND_ROWS = "A server may still be loading them: ask again later. If they are lost, a backup has them"
+FIND_ROWS = "If a server is still loading them, ask again later; if they are lost, a backup has them"
 
 
 def num_unnamed(totals: Iterable[Contribution], named: Collection[int] | NDArray[np.uint32]) -> int:

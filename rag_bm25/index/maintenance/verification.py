@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from rag_bm25.documents.encoder import DocumentEncoder
     from rag_bm25.events import Progress
     from rag_bm25.index.writing.pipeline import Target
+    from rag_bm25.statistics.log.writes import Intent
     from rag_bm25.store.protocol import Store
     from rag_bm25.store.rows import ChunkRow
     from rag_bm25.vectors.sparse import SparseVector
@@ -219,7 +220,7 @@ def repair(
     remains = salvage(store)
     refuse_other_writers(store, remains, now.live.writer_name)
     intents, vocabulary = remains.intents, remains.vocabulary
-    num_expected = count_logged(store, now.live.events) - sum(intent.before.num_chunks for intent in intents)
+    num_expected = _num_expected(now, intents)
     for intent in intents:
         delete_leftovers(store, intent)
     superseded = _delete_superseded(store)
@@ -254,6 +255,16 @@ def repair(
         erased_terms=num_terms - len(vocabulary),
     )
     return report, wrong
+
+
+def _num_expected(now: Target, intents: Sequence[Intent]) -> int:
+    """Return how many rows there must be by the statistics, which what is unfinished may have deleted.
+
+    An embedded engine counts what it has; a server that is loading may not.
+    """
+    if now.store.exclusive:
+        return 0
+    return count_logged(now.store, now.live.events) - sum(intent.before.num_chunks for intent in intents)
 
 
 def _missing_error(store: Store, given: int, expected: int) -> StoreError:

@@ -164,7 +164,7 @@ def test_repair_writes_down_no_loss_that_is_not_accepted(other: BM25Index, gone:
 
 
 def test_rows_that_an_unfinished_write_has_deleted_are_no_loss(monkeypatch: pytest.MonkeyPatch) -> None:
-    index = filled(TEXTS)
+    index = filled(TEXTS, store=Scanned())
     monkeypatch.setattr(ChunkWriter, "_commit", lambda *_: None)
     index.delete(["c1", "c2"])
     assert index.repair().num_chunks == len(TEXTS) - 2
@@ -188,7 +188,7 @@ def test_where_fewer_are_stored_repair_is_not_advised(
     store.collections.chunks.clear()
     with BM25Index.from_store(store.reopen(), config=CONFIG) as index:
         assert index.problems == ["the statistics count 12 chunks, but 0 are stored"]
-    assert "A server may still be loading them" in caplog.text
+    assert "If a server is still loading them" in caplog.text
     assert "repair" not in caplog.text
 
 
