@@ -79,7 +79,7 @@ MUTANTS = [
     Mutant(f"{LOG}/birth", "    if birth not in births:\n", "    if False:\n"),
     Mutant(f"{LOG}/birth", "and birth_of(match[1]) not in births", "and False"),
     Mutant(f"{LOG}/table", "earlier(mark, OVERLAP_SECONDS)", "mark"),
-    Mutant(f"{LOG}/sums", "self._counted = covers | (self._counted - set(self.head.covers))", "self._counted = covers"),
+    Mutant(f"{LOG}/sums", "set(head.covers) | (self._counted - set(self.head.covers))", "set(head.covers)"),
     Mutant(f"{LOG}/sums", "(*self.head.runs, *head.runs)", "head.runs"),
     Mutant(f"{LOG}/log", "        return len(dead) == len(keys)", "        return True"),
     Mutant(f"{LOG}/stored_statistics", "        self._next = changes, following\n", "        pass\n"),

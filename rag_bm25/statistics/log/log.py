@@ -16,6 +16,7 @@ from rag_bm25.statistics.log.batches import BatchClock, time_of
 from rag_bm25.statistics.log.generation import KINDS, SUPERSEDED_KEY
 from rag_bm25.statistics.log.keys import LogKey, keys_of, parse_sound_keys, range_of
 from rag_bm25.statistics.log.life_signs import LifeSigns, is_of_the_future, last_time
+from rag_bm25.statistics.log.meanwhile import Moment
 from rag_bm25.statistics.log.open_write import OpenBatches, OpenWrite
 from rag_bm25.statistics.log.sums import LogSums
 from rag_bm25.statistics.log.table import READ_ATTEMPTS, Listing, LogTable, RowsMovedError
@@ -128,7 +129,7 @@ class StatisticsLog:
                 return len(listing.keys)
             self._table.begin_anew()  # something is missing, which may only have come late
         msg = f"the statistics of {self._store.name} changed {READ_ATTEMPTS} times while they were read: try again"
-        raise StoreError(msg)
+        raise RowsMovedError(msg)
 
     def _note_generation(self, listing: Listing) -> Listing:
         """Note whether this generation ends; return the other rows."""
@@ -187,6 +188,17 @@ class StatisticsLog:
         return self._sums.head.name, self._sums.num_deltas, *self.open_batches.batches
 
     @property
+    def moment(self) -> Moment:
+        """Position in the log, of which :meth:`batches_since` can be asked."""
+        return Moment(self._sums.head.epoch, self._sums.num_deltas, frozenset(self._sums.counted))
+
+    def batches_since(self, moment: Moment) -> set[str] | None:
+        """Return the batches that were not counted then, unfinished ones included; None where not all are known."""
+        ended = self._sums.counted - moment.counted
+        is_known = self._sums.head.epoch == moment.epoch and len(ended) == self.num_writes - moment.num_deltas
+        return ended | set(self.open_batches.batches) if is_known else None
+
+    @property
     def num_writes(self) -> int:
         """Number of batches that were ever written, up to those that were read last."""
         return self._sums.num_deltas
@@ -231,7 +243,7 @@ class StatisticsLog:
         num_negative = 0 if self.has_intents else len(self.statistics.negative)
         numbers = {
             "terms missing from the vocabulary": self._num_lost_terms,
-            "changes missing from the statistics": self._sums.num_missing,
+            "changes missing from the statistics": self.num_missing,
             "namespaces with counts below zero": num_negative,
         }
         return [f"{problem}: {number:,}" for problem, number in numbers.items() if number]
@@ -240,6 +252,11 @@ class StatisticsLog:
     def num_nameless(self) -> int:
         """Number of terms that no text explains, as the last repair found."""
         return self._sums.head.nameless
+
+    @property
+    def num_missing(self) -> int:
+        """Number of batches whose changes are lost, so that N may be wrong."""
+        return self._sums.num_missing
 
     @property
     def _num_lost_terms(self) -> int:

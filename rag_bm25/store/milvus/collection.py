@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from rag_bm25.errors import IndexGoneError, StoreError
 from rag_bm25.store.milvus.limits import DENIED, MAX_ROWS, MESSAGE_BYTES, ReplyTooLargeError
-from rag_bm25.store.milvus.schema import DENSE, check_fields, entity_bytes, field_types, vector_fields
-from rag_bm25.store.storage import DEFAULT_STORAGE
+from rag_bm25.store.milvus.schema import DENSE, check_fields, entity_bytes, vector_fields
+from rag_bm25.store.storage import DEFAULT_STORAGE, sparse_params
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -108,11 +108,15 @@ class Collection:
             **{name: stored[name] for name in names if name in stored},
         }
 
-    def is_complete(self, fields: Mapping[str, Mapping[str, Any]]) -> bool:
-        """Return whether the collection exists with its indexes; other fields are a ``FormatError``."""
-        if not self.exists():
+    def find_fields(self) -> list[dict[str, Any]]:
+        """Return the fields of the collection, none if it does not exist."""
+        return self.describe_fields() if self.exists() else []
+
+    def is_complete(self, fields: Mapping[str, Mapping[str, Any]], found: Sequence[Mapping[str, Any]]) -> bool:
+        """Return whether the collection, as found, has its indexes; other fields are a ``FormatError``."""
+        if not found:
             return False
-        check_fields(self.name, fields, field_types(self.describe_fields()))
+        check_fields(self.name, fields, found)
         return set(vector_fields(fields)) <= set(self.index_names())
 
     def complete(
@@ -122,7 +126,7 @@ class Collection:
         storage: StorageOptions = DEFAULT_STORAGE,
     ) -> None:
         """Create the collection and its indexes, as far as they are missing."""
-        if self.is_complete(fields):
+        if self.is_complete(fields, self.find_fields()):
             return
         engine = self._handle.writable()
         engine.check_collection(self.name)
@@ -249,7 +253,7 @@ def _collection_options(storage: StorageOptions) -> dict[str, Any]:
 
 def _sparse_index(storage: StorageOptions) -> dict[str, Any]:
     """Write storage options as those of an index of sparse vectors."""
-    params = {name: value for name, value in storage.given().items() if name in {"inverted_index_algo", "quant_type"}}
+    params = sparse_params(storage)
     if storage.mmap is not None:  # what the index is told goes before what the collection is told
         params[MMAP] = _switch(storage.mmap)
     kind = {"index_type": storage.index_type or SPARSE_INDEX, "metric_type": SPARSE_METRIC}

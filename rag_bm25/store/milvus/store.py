@@ -24,6 +24,7 @@ from rag_bm25.store.milvus.schema import (
     chunk_fields,
     chunk_output,
     chunk_row,
+    dense_dim,
     name_generation,
 )
 from rag_bm25.store.milvus.searching import ChunkSearch
@@ -184,11 +185,7 @@ class MilvusStore(MilvusLogStore):
             check_metric(self.name, self._dense_field(), dense.metric, FormatError)
 
     def dense_dim(self) -> int | None:
-        return self._read_dense_dim() if self._chunks.exists() else None
-
-    def _read_dense_dim(self) -> int | None:
-        fields = self._chunks.describe_fields()
-        return next((field["params"].get("dim") for field in fields if field["name"] == DENSE), None)
+        return dense_dim(self._chunks.find_fields())
 
     def drop(self) -> None:
         with self.write_lock, self._log_changes():  # not within a batch
@@ -248,12 +245,13 @@ class MilvusStore(MilvusLogStore):
             require_same_storage(self.name, self.storage_info(), self._storage)
 
     def _has_complete_chunks(self) -> bool:
-        return self._chunks.is_complete(chunk_fields(self.dense_dim()))
+        found = self._chunks.find_fields()
+        return self._chunks.is_complete(chunk_fields(dense_dim(found)), found)
 
     def _dense_field(self) -> DenseField | None:
         """Return the stored dense field; once the collection is there, it is not read again."""
-        if not self._knows_dense and self._chunks.exists():
-            if (dim := self._read_dense_dim()) is not None:
+        if not self._knows_dense and (fields := self._chunks.find_fields()):
+            if (dim := dense_dim(fields)) is not None:
                 index = self._open.read("describe_index", self._chunks.name, DENSE)
                 self._dense = DenseField(dim, index["metric_type"])
             self._knows_dense = True
