@@ -8,11 +8,17 @@ from functools import cached_property
 from itertools import chain, filterfalse
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
-from rag_bm25.analysis.bigrams import bigrams_of, locate_bigrams
-from rag_bm25.analysis.case import settle_capitals, settle_case
-from rag_bm25.analysis.characters import characters_of, locate_characters
+from rag_bm25.analysis.channels import bigrams_of, characters_of, locate_bigrams, locate_characters
 from rag_bm25.analysis.config import AnalyzerConfig
-from rag_bm25.analysis.normalization import Origins, join_lines, keeps_places, normalize, plain_form
+from rag_bm25.analysis.normalization import (
+    Origins,
+    join_lines,
+    keeps_places,
+    normalize,
+    plain_form,
+    settle_capitals,
+    settle_case,
+)
 from rag_bm25.analysis.phrases import PhraseAnalyzer, PhraseText, PhraseWords
 from rag_bm25.analysis.runs import (
     find_runs,
@@ -25,7 +31,7 @@ from rag_bm25.analysis.runs import (
 )
 from rag_bm25.analysis.segmentation import Cutters, SegmenterName, place_words
 from rag_bm25.analysis.stop_structures import places_in_words, skip_stop_structures
-from rag_bm25.analysis.text import Token, shift
+from rag_bm25.analysis.text import ChunkChannels, Token, shift
 from rag_bm25.analysis.user_words import UserWords
 from rag_bm25.analysis.word_bigrams import WordBigrams
 from rag_bm25.analysis.words import (
@@ -99,6 +105,19 @@ class Analyzer(PhraseAnalyzer):
     def __call__(self, text: str) -> list[str]:
         """Return the tokens of a chunk, as :meth:`query` returns those of a query."""
         return self._tokens(self._normal_form(text), self.config.segmentation, self._in_chunks)
+
+    @property
+    def has_channels(self) -> bool:
+        """Whether :meth:`channels` knows the tokens of a chunk: none is dropped by its characters, or spans scripts."""
+        return type(self) is Analyzer and self._other_words is None and not self._in_chunks.dropped_chinese
+
+    def channels(self, text: str) -> ChunkChannels:
+        """Return the tokens of a chunk by channel, those of ideographs not yet cut."""
+        form, kept = self._normal_form(text), self._in_chunks
+        if self.config.word_bigrams and not holds_segmented(form):
+            return ChunkChannels(form, *kept.word_bigrams.channels(form))
+        words = list(self._tokens_between(form, self.config.segmentation, kept))
+        return ChunkChannels(form, words, kept.word_bigrams.of(form) if self.config.word_bigrams else ())
 
     def query(self, text: str) -> list[str]:
         """Return the tokens of a query.
