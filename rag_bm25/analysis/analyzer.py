@@ -29,7 +29,7 @@ from rag_bm25.analysis.runs import (
     is_syllabic,
     locate_runs,
 )
-from rag_bm25.analysis.segmentation import Cutters, SegmenterName, place_words
+from rag_bm25.analysis.segmentation import RUN_END, Cutters, SegmenterName, place_words
 from rag_bm25.analysis.stop_structures import places_in_words, skip_stop_structures
 from rag_bm25.analysis.text import ChunkChannels, Token, shift
 from rag_bm25.analysis.user_words import UserWords
@@ -371,12 +371,22 @@ class Analyzer(PhraseAnalyzer):
         """Return the tokens of a text without user words of mixed scripts."""
         if not holds_segmented(text):
             return chain.from_iterable(map(kept.terms.__getitem__, find_runs(text)))
-        cutters, terms, dropped = self._cutters(mode), kept.terms, kept.dropped_chinese
+        runs, cutters = find_runs(text), self._cutters(mode)
+        segmented = [run for run in runs if cutters[run[0]] is not None]
+        words = cutters.cut_all(segmented)
+        if kept.dropped_chinese:
+            words = [word for word in words if word not in kept.dropped_chinese]
+        if len(segmented) == len(runs):
+            return [word for word in words if word != RUN_END]
         tokens: list[str] = []
-        for run in find_runs(text):
-            cut = cutters[run[0]]
-            words = terms[run] if cut is None else cut(run)
-            tokens += [word for word in words if word not in dropped] if dropped and cut is not None else words
+        at = 0
+        for run in runs:
+            if cutters[run[0]] is None:
+                tokens += kept.terms[run]
+            else:
+                end = words.index(RUN_END, at)
+                tokens += words[at:end]
+                at = end + 1
         return tokens
 
     def _locate_between(self, text: str, at: int) -> list[Token]:

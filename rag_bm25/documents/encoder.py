@@ -58,6 +58,8 @@ class CountedChunks:
         """Return the parts with ids instead of positions."""
         if isinstance(ids, StagedTerms):
             ids.look_up(self.terms)
+        elif isinstance(ids, TermIds):
+            ids = ids.of(self.terms)
         return {name: (_with_ids(tf, self.terms, ids), lengths) for name, (tf, lengths) in self.parts.items()}
 
 

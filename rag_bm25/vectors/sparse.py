@@ -127,6 +127,15 @@ class SparseBatch:
         entries = slice(indptr[0], indptr[-1])
         return SparseBatch(indptr - indptr[0], self.ids[entries], self.values[entries])
 
+    def __eq__(self, other: object) -> bool:
+        """Compare rows, ids and weights exactly."""
+        if not isinstance(other, SparseBatch):
+            return NotImplemented
+        arrays = (self.indptr, other.indptr), (self.ids, other.ids), (self.values, other.values)
+        return all(np.array_equal(mine, theirs) for mine, theirs in arrays)
+
+    __hash__ = None  # type: ignore[assignment]  # holds mutable arrays
+
     def __len__(self) -> int:
         """Return the number of rows."""
         return len(self.indptr) - 1
