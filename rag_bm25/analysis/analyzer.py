@@ -22,6 +22,7 @@ from rag_bm25.analysis.normalization import (
 from rag_bm25.analysis.phrases import PhraseAnalyzer, PhraseText, PhraseWords
 from rag_bm25.analysis.runs import (
     find_runs,
+    find_runs_and_signs,
     has_commas,
     holds_segmented,
     is_all_segmented,
@@ -31,9 +32,10 @@ from rag_bm25.analysis.runs import (
 )
 from rag_bm25.analysis.segmentation import RUN_END, Cutters, SegmenterName, place_words
 from rag_bm25.analysis.stop_structures import places_in_words, skip_stop_structures
-from rag_bm25.analysis.text import ChunkChannels, Token, shift
+from rag_bm25.analysis.text import Token, shift
 from rag_bm25.analysis.user_words import UserWords
 from rag_bm25.analysis.word_bigrams import WordBigrams
+from rag_bm25.analysis.word_numbers import WordNumbers
 from rag_bm25.analysis.words import (
     Stemming,
     TermMemo,
@@ -111,13 +113,19 @@ class Analyzer(PhraseAnalyzer):
         """Whether :meth:`channels` knows the tokens of a chunk: none is dropped by its characters, or spans scripts."""
         return type(self) is Analyzer and self._other_words is None and not self._in_chunks.dropped_chinese
 
-    def channels(self, text: str) -> ChunkChannels:
-        """Return the tokens of a chunk by channel, those of ideographs not yet cut."""
-        form, kept = self._normal_form(text), self._in_chunks
-        if self.config.word_bigrams and not holds_segmented(form):
-            return ChunkChannels(form, *kept.word_bigrams.channels(form))
-        words = list(self._tokens_between(form, self.config.segmentation, kept))
-        return ChunkChannels(form, words, kept.word_bigrams.of(form) if self.config.word_bigrams else ())
+    def channels(self, texts: Iterable[str]) -> tuple[WordNumbers, list[str]]:
+        """Return the words of chunks, and their normalised texts, which hold what the other channels have."""
+        config, kept = self.config, self._in_chunks
+        words, forms = WordNumbers(kept.word_bigrams), []
+        for text in texts:
+            form = self._normal_form(text)
+            forms.append(form)
+            if holds_segmented(form):
+                of_chunk = self._tokens_between(form, config.segmentation, kept)
+                words.add_tokens(of_chunk, kept.word_bigrams.of(form) if config.word_bigrams else ())
+            else:
+                words.add_runs(find_runs_and_signs(form) if config.word_bigrams else find_runs(form))
+        return words, forms
 
     def query(self, text: str) -> list[str]:
         """Return the tokens of a query.

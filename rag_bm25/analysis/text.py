@@ -19,14 +19,6 @@ class Token(NamedTuple):
     end: int
 
 
-class ChunkChannels(NamedTuple):
-    """The words of a chunk and their bigrams; its ideographs are channels of their own, which are left to its form."""
-
-    form: str  # normalised
-    words: Sequence[str]
-    word_bigrams: Sequence[str]
-
-
 def shift(tokens: Iterable[Token], by: int) -> list[Token]:
     """Return the tokens of a part of a text with their places in the text."""
     return [Token(token, start + by, end + by) for token, start, end in tokens]

@@ -29,14 +29,14 @@ if TYPE_CHECKING:
 
 
 # A tuple of its own class would be visited by every garbage collection.
-_Run: TypeAlias = tuple[tuple[str, ...], str, str, tuple[str, ...]]
+Run: TypeAlias = tuple[tuple[str, ...], str, str, tuple[str, ...]]
 """The terms of a run, and what it gives to word bigrams: the term at its start, what a bigram of the term at its end
 begins with, "" where nothing can be paired, and its own bigrams."""
 
-_CHINESE: _Run = ((), "", "", ())
+_CHINESE: Run = ((), "", "", ())
 
 
-class WordBigrams(RunMemo[_Run]):
+class WordBigrams(RunMemo[Run]):
     """Finds the words of normalised texts that are not Chinese, and their bigrams."""
 
     def __init__(self, terms: TermMemo) -> None:
@@ -80,11 +80,11 @@ class WordBigrams(RunMemo[_Run]):
                 yield from shift(_pairs(self._linked_words(match[0])), match.start())
             last, before = end_of_run, match
 
-    def __missing__(self, run: str) -> _Run:
+    def __missing__(self, run: str) -> Run:
         """Remember no Chinese: its runs are many, and have no links."""
         return _CHINESE if is_segmented(run) else super().__missing__(run)
 
-    def make(self, run: str) -> _Run:
+    def make(self, run: str) -> Run:
         terms = self._terms.make(run)
         if not run[0].isalnum():
             return terms, "", "", ()
@@ -98,7 +98,9 @@ class WordBigrams(RunMemo[_Run]):
 
     def _linked_words(self, run: str) -> list[Token]:
         """Return the words of a run, each as :meth:`_linked`, with their places."""
-        return [Token(self._linked(word), start, end) for word, start, end in phrase_of(run, self._rules)]
+        words = phrase_of(run, self._rules)
+        # A part of a compound is a run elsewhere, and mostly known.
+        return [Token(self[word][1] if is_simple(word) else self._linked(word), *place) for word, *place in words]
 
     def _linked(self, word: str, terms: Sequence[str] = ()) -> str:
         """Return the term of a word that can be a part of a phrase, or "" if it cannot be one; it may be known."""

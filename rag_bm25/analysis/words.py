@@ -164,6 +164,8 @@ def _spelt_compound(compound: str, rules: WordRules) -> list[Token]:
 
 def _without_signs(run: str) -> tuple[str, Sequence[int]]:
     """Return a run without apostrophes and commas, and the place of each of its characters in the run."""
+    if run.isascii() and "'" not in run and "," not in run:
+        return run, range(len(run))
     # As STRASSE and straße: letters are counted.
     letters = run.casefold() if len(run.casefold()) != len(run) else run
     compound = _COMMAS.sub("", without_apostrophes(letters))

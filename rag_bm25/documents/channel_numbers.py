@@ -14,21 +14,21 @@ import numpy as np
 
 from rag_bm25.analysis.channels import bigram_places, character_places, marked
 from rag_bm25.analysis.runs import IDEOGRAPH_BITS, kinds_of
-from rag_bm25.documents.token_numbers import NumberedTokens, first_equal, number_first, number_tokens
+from rag_bm25.documents.token_numbers import NumberedTokens, first_equal, number_first
 from rag_bm25.vectors.sparse import group_starts, sort_spans
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
     from rag_bm25.analysis.config import AnalyzerConfig
-    from rag_bm25.analysis.text import ChunkChannels
+    from rag_bm25.analysis.word_numbers import WordNumbers
 
 MAX_TABLE = 4096  # distinct ideographs, of which there is a table of all pairs
 
 _WORDS, _BIGRAMS, _CHARACTERS, _WORD_BIGRAMS = range(4)  # in the order of a chunk's tokens
-_CHUNK_BITS, _KIND_BITS = np.uint64(34), np.uint64(32)  # a place in a chunk is below these
+_CHUNK_BITS, _KIND_BITS = np.uint64(34), np.uint64(32)  # a place in the channel is below these
 
 
 class _Channel(NamedTuple):
@@ -40,25 +40,17 @@ class _Channel(NamedTuple):
     per_chunk: NDArray[np.int64]  # number of tokens of each chunk
 
 
-def number_channels(chunks: Iterable[ChunkChannels], config: AnalyzerConfig) -> NumberedTokens:
+def number_channels(words: WordNumbers, forms: Sequence[str], config: AnalyzerConfig) -> NumberedTokens:
     """Assign numbers to the tokens of chunks, in the order of their first occurrence."""
-    forms: list[str] = []
-    num_words: list[int] = []
-
-    def words() -> Iterator[Sequence[str]]:  # one by one: they are joined while they are in the processor's cache
-        for form, of_chunk, word_bigrams in chunks:
-            forms.append("" if form.isascii() else form)
-            num_words.append(len(of_chunk))
-            yield [*of_chunk, *word_bigrams] if word_bigrams else of_chunk
-
-    numbered = number_tokens(words())
-    if not ((config.bigrams or config.characters) and any(forms)):
-        return numbered
-    text, channels = _Text(forms), [_of_words(numbered, np.array(num_words, np.int64))]
-    if config.bigrams:
+    channels = [_of_words(words)]
+    has_ideographs = not all(map(str.isascii, forms))
+    text = _Text(forms if has_ideographs else [""] * len(forms))
+    if config.bigrams and has_ideographs:
         channels.append(text.bigrams(distinct=config.distinct_bigrams))
-    if config.characters:
+    if config.characters and has_ideographs:
         channels.append(text.characters())
+    if config.word_bigrams:
+        channels.append(_of_word_bigrams(words))
     return _joined(channels)
 
 
@@ -79,21 +71,23 @@ def _joined(channels: Sequence[_Channel]) -> NumberedTokens:
     return NumberedTokens(list(map(terms.__getitem__, order.tolist())), numbers, per_chunk)
 
 
-def _of_words(numbered: NumberedTokens, num_words: NDArray[np.int64]) -> _Channel:
-    """Return the words and the word bigrams, between which the tokens of the other channels stand."""
-    new = np.flatnonzero(np.diff(np.maximum.accumulate(numbered.numbers.astype(np.int64)), prepend=-1))
-    ends = np.cumsum(numbered.per_chunk)
-    chunks = np.searchsorted(ends, new, side="right")
-    places = new - (ends - numbered.per_chunk)[chunks]
-    kinds = np.where(places < num_words[chunks], _WORDS, _WORD_BIGRAMS)
-    return _Channel(numbered.terms, _sort_keys(chunks, kinds, places), numbered.numbers, numbered.per_chunk)
+def _of_words(words: WordNumbers) -> _Channel:
+    (numbers, per_chunk), terms = words.words()
+    new = np.flatnonzero(np.diff(np.maximum.accumulate(numbers.astype(np.int64)), prepend=-1))
+    first = _sort_keys(np.searchsorted(np.cumsum(per_chunk), new, side="right"), _WORDS, new)
+    return _Channel(terms, first, numbers.astype(np.uint32), per_chunk)
 
 
-def _sort_keys(
-    chunks: NDArray[np.intp], kinds: NDArray[np.int64] | int, places: NDArray[np.intp]
-) -> NDArray[np.uint64]:
+def _of_word_bigrams(words: WordNumbers) -> _Channel:
+    pairs, per_chunk = words.pairs()
+    new, numbers = number_first(first_equal(pairs))
+    first = _sort_keys(np.searchsorted(np.cumsum(per_chunk), new, side="right"), _WORD_BIGRAMS, new)
+    return _Channel(words.pair_terms(pairs[new]), first, numbers, per_chunk)
+
+
+def _sort_keys(chunks: NDArray[np.intp], kind: int, places: NDArray[np.intp]) -> NDArray[np.uint64]:
     keys: NDArray[np.uint64] = chunks.astype(np.uint64) << _CHUNK_BITS | places.astype(np.uint64)
-    return keys | np.asarray(kinds, np.uint64) << _KIND_BITS
+    return keys | np.uint64(kind) << _KIND_BITS
 
 
 class _Text:

@@ -144,7 +144,7 @@ class DocumentEncoder:
 def _number(texts: Iterable[str], analyze: TextAnalyzer) -> NumberedTokens:
     """Assign numbers to the tokens of texts, by channel where the analyzer can tell them apart."""
     if isinstance(analyze, Analyzer) and analyze.has_channels:
-        return number_channels(map(analyze.channels, texts), analyze.config)
+        return number_channels(*analyze.channels(texts), analyze.config)
     return number_tokens(map(analyze, texts))
 
 

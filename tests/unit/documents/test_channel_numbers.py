@@ -32,8 +32,7 @@ CONFIGS = st.builds(
 
 def numbered(texts: list[str], config: AnalyzerConfig) -> tuple[list[str], list[Counter[str]]]:
     """The terms in the order of their numbers, and those of each chunk."""
-    analyzer = Analyzer(config)
-    found = number_channels(map(analyzer.channels, texts), config)
+    found = number_channels(*Analyzer(config).channels(texts), config)
     assert len(found.numbers) == found.per_chunk.sum()
     rows = [{found.terms[number]: int(tf) for number, tf in row.to_dict().items()} for row in found.frequencies()]
     return found.terms, list(map(Counter, rows))
