@@ -19,13 +19,21 @@ from rag_bm25.analysis.runs import (
 )
 from rag_bm25.analysis.stop_words import ENGLISH_QUESTION_WORDS, LUCENE_33
 from rag_bm25.analysis.text import Token, shift
-from rag_bm25.analysis.words import MAX_TOKEN_LENGTH, RunMemo, is_number, is_simple, is_stop_word, phrase_of
+from rag_bm25.analysis.words import (
+    MAX_TOKEN_LENGTH,
+    RunMemo,
+    is_number,
+    is_simple,
+    is_stop_word,
+    joined_letters,
+    phrase_of,
+)
 from rag_bm25.vectors.terms import BIGRAM_MARK
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from rag_bm25.analysis.words import TermMemo
+    from rag_bm25.analysis.words import JoinedLetters, TermMemo
 
 
 # A tuple of its own class would be visited by every garbage collection.
@@ -85,6 +93,8 @@ class WordBigrams(RunMemo[Run]):
         return _CHINESE if is_segmented(run) else super().__missing__(run)
 
     def make(self, run: str) -> Run:
+        if not run.isalnum() and (compound := joined_letters(run, self._rules)) is not None:
+            return self._of_compound(compound)
         terms = self._terms.make(run)
         if not run[0].isalnum():
             return terms, "", "", ()
@@ -96,11 +106,17 @@ class WordBigrams(RunMemo[Run]):
             return terms, "", "", ()
         return terms, words[0].text, _beginning(words[-1].text), tuple([pair.text for pair in _pairs(words)])
 
+    def _of_compound(self, compound: JoinedLetters) -> Run:
+        """Make a compound of its parts, which are runs elsewhere, and mostly known."""
+        wholes = filter(None, map(self._terms.term_of, compound.wholes))
+        terms = (*wholes, *chain.from_iterable([self[part][0] for part in compound.parts]))
+        linked = [self[word][1] for word in compound.phrase]
+        pairs = [_beginning(one) + other for one, other in pairwise(linked) if one and other]
+        return terms, linked[0], _beginning(linked[-1]), tuple(pairs)
+
     def _linked_words(self, run: str) -> list[Token]:
         """Return the words of a run, each as :meth:`_linked`, with their places."""
-        words = phrase_of(run, self._rules)
-        # A part of a compound is a run elsewhere, and mostly known.
-        return [Token(self[word][1] if is_simple(word) else self._linked(word), *place) for word, *place in words]
+        return [Token(self._linked(word), start, end) for word, start, end in phrase_of(run, self._rules)]
 
     def _linked(self, word: str, terms: Sequence[str] = ()) -> str:
         """Return the term of a word that can be a part of a phrase, or "" if it cannot be one; it may be known."""
