@@ -114,7 +114,18 @@ class Analyzer(PhraseAnalyzer):
         return type(self) is Analyzer and self._other_words is None and not self._in_chunks.dropped_chinese
 
     def channels(self, texts: Iterable[str]) -> tuple[WordNumbers, list[str]]:
-        """Return the words of chunks, and their normalised texts, which hold what the other channels have."""
+        """Return the tokens of chunks by channel, where :attr:`has_channels`.
+
+        Parameters
+        ----------
+        texts : iterable of str
+            Any texts.
+
+        Returns
+        -------
+        tuple of WordNumbers and list of str
+            The words and their bigrams, and the normalised texts, whose ideographs are the other channels.
+        """
         config, kept = self.config, self._in_chunks
         words, forms = WordNumbers(kept.word_bigrams), []
         for text in texts:

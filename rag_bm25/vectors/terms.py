@@ -254,8 +254,8 @@ class Vocabulary:
 
     def add(self, terms: Mapping[str, int]) -> None:
         """Add terms with their assigned ids; known terms are ignored."""
-        for term, id_ in terms.items():
-            is_displaced = id_ != term_id(term)
+        for (term, id_), hashed in zip(terms.items(), term_ids(terms).tolist(), strict=True):
+            is_displaced = id_ != hashed
             if is_displaced and is_erased(term):
                 self.displaced[term] = id_
             elif self._terms.setdefault(id_, term) != term:

@@ -87,9 +87,7 @@ def test_a_dropped_word_has_bigrams_whatever_is_left_of_it() -> None:
 
 
 @given(
-    st.lists(
-        st.sampled_from(["e", "The", "state", "of", "IT", "getUser", "A", "us"]), min_size=2, max_size=7
-    ),
+    st.lists(st.sampled_from(["e", "The", "state", "of", "IT", "getUser", "A", "us"]), min_size=2, max_size=7),
     st.lists(st.sampled_from([".", "-", "_", "__"]), min_size=6, max_size=6),
     st.sampled_from(["identifiers", "all"]),
 )
