@@ -172,10 +172,12 @@ def entity_bytes(entity: Mapping[str, Any]) -> int:
 
 
 def _value_bytes(value: str | SparseVector | Mapping[str, Any] | NDArray[np.float32] | int) -> int:
+    if isinstance(value, str):
+        return 4 * len(value) + 16
     if isinstance(value, SparseVector):
         return 8 * len(value) + 16
     if isinstance(value, np.ndarray):
         return value.nbytes + 16
-    if isinstance(value, str):
-        return 4 * len(value) + 16
+    if isinstance(value, int) or not value:
+        return 40  # an integer has at most 20 characters
     return len(json.dumps(value)) + 16
