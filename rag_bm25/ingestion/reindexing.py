@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from rag_bm25.documents.chunks import Chunk
     from rag_bm25.events import Progress
+    from rag_bm25.index.generation import Generation
     from rag_bm25.index.index import BM25Index
     from rag_bm25.ingestion.source_roots import SourceRoot
 
@@ -155,10 +156,12 @@ def copy_roots(source_roots: Iterable[SourceRoot], target: BM25Index, namespace:
 def _copy_answers(source: BM25Index, target: BM25Index) -> None:
     """Copy the model of the confidence of hits, unless a parameter differs: the signals may have another meaning."""
     model = source._live.view.answers  # noqa: SLF001
-    if model in (None, target._live.view.answers) or differing(source.config, target.config):  # noqa: SLF001
-        return
-    with target._live.writing():  # noqa: SLF001
-        target._live.log.write_answers(model)  # noqa: SLF001
+
+    def write(now: Generation) -> None:
+        if model not in (None, now.live.view.answers) and not differing(source.config, now.config):
+            now.live.write_answers(model)
+
+    target._current().in_force(write)  # noqa: SLF001
 
 
 def _batches(index: BM25Index) -> Iterator[list[Chunk]]:

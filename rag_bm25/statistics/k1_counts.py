@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rag_bm25.vectors.sparse import sum_by_key
+from rag_bm25.vectors.sparse import group_starts
 from rag_bm25.weighting.term_k1 import LEVELS, TermK1, information_gains, log_logistic_k1, nearest_k1
 
 if TYPE_CHECKING:
@@ -41,7 +41,10 @@ class K1Counts:
 
     def _merge(self) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
         keys = np.concatenate([np.empty(0, np.uint64), *self._keys])
-        keys, sums = sum_by_key(keys, np.concatenate([np.empty((0, 2), np.int64), *self._sums]))
+        order = np.argsort(keys)
+        keys, sums = keys[order], np.concatenate([np.empty((0, 2), np.int64), *self._sums])[order]
+        if len(starts := group_starts(keys)) < len(keys):
+            keys, sums = keys[starts], np.add.reduceat(sums, starts)
         self._keys, self._sums, self._pending = [keys], [sums], 0
         return keys, sums
 
