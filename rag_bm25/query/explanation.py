@@ -163,9 +163,7 @@ def explain_idf(query: QueryFacts, at: int) -> Explanation:
     weighting, corpus = query.weighting, query.corpus
     known = _explain_df(query, at)
     channel = channel_of(query.terms.terms[at])
-    has_gain = query.learned is not None and query.terms.relevance is None
-    gain = query.learned.get("gain", query.terms.ids[at : at + 1])[0] if has_gain else math.nan  # type: ignore[union-attr]
-    branches = idf_branches(weighting.idf, known.value, corpus, weighting.epsilon, channel, gain)
+    branches = idf_branches(weighting.idf, known.value, corpus, weighting.epsilon, channel, _gain(query, at))
     branch = next(branch for branch in branches if branch.applies)
     if "df" not in branch.formula:
         return Explanation(float(branch.values), f"idf {weighting.idf!r}, {branch.formula}")
@@ -176,6 +174,13 @@ def explain_idf(query: QueryFacts, at: int) -> Explanation:
         of_all = ("words", "bigrams", "single characters")[channel]
         details.append(Explanation(float(corpus.average_idfs(channel)), f"avgIDF, mean over all {of_all}"))
     return Explanation(float(branch.values), f"idf {weighting.idf!r}, {branch.formula} from:", tuple(details))
+
+
+def _gain(query: QueryFacts, at: int) -> float:
+    """Return the G(1) that counts in the IDF, NaN for none: with marked chunks, their counts stand in its place."""
+    if query.learned is None or query.terms.relevance is not None:
+        return math.nan
+    return float(query.learned.get("gain", query.terms.ids[at : at + 1])[0])
 
 
 def _explain_df(query: QueryFacts, at: int) -> Explanation:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from rag_bm25.store.protocol import Store
     from rag_bm25.store.rows import ChunkRow, SearchArm
     from rag_bm25.vectors.sparse import SparseVector
+    from rag_bm25.weighting.document import DocumentWeighting
 
 SPARE = 10  # of 635 questions on SciFact, CMRC 2018 and LISA, none has more than one row within reach after the tenth
 REACH = 1 - FP16_TOLERANCE
@@ -50,6 +51,25 @@ class Bound:
     ratio: float = 1.0
     """By how much scores may differ from the bound; it decides how many rows are asked for at first."""
 
+    @classmethod
+    def of(
+        cls,
+        queries: Sequence[SparseVector],
+        stored: DocumentWeighting,
+        wanted: DocumentWeighting,
+        longest: int = LARGEST_LENGTH,
+    ) -> Bound:
+        """Bound the scores by other weights than the stored ones, in chunks up to a length."""
+        if wanted.k1_of_terms is None:
+            ratio = largest_ratio(stored, wanted, longest)
+            return cls(queries, ratio, ratio)
+        ratios = [ratios_of_terms(stored, wanted, query.ids, longest) for query in queries]
+        scaled = [
+            replace(query, values=(query.values * most).astype(np.float32))
+            for query, (_, most) in zip(queries, ratios, strict=True)
+        ]
+        return cls(scaled, ratio=max(float((most / least).max()) for least, most in ratios))
+
 
 @dataclass(frozen=True, eq=False)
 class Rescorer:
@@ -69,7 +89,8 @@ class Rescorer:
         if self.reweigher is None or arm.pks is not None:
             return self._search(queries, arm, Bound(queries))
         length = _round_up(math.ceil(LONG * self.mean_length))
-        bound, bound_of_all = self._bound(queries, length), self._bound(queries, LARGEST_LENGTH)
+        weightings = self.reweigher.encoder.weighting, self.reweigher.weighting
+        bound, bound_of_all = Bound.of(queries, *weightings, length), Bound.of(queries, *weightings)
         if bound_of_all.ratio <= WORTH_APART * bound.ratio:
             return self._search(queries, arm, bound_of_all)
         long = replace(arm, scope=replace(arm.scope, longer_than=length))
@@ -82,19 +103,6 @@ class Rescorer:
         scores = SparseBatch.of(vectors).dot(query)
         found = zip(rows, scores, scores.astype(np.float32).tolist(), strict=True)
         return sorted((Match(row, score) for row, exact, score in found if exact > 0), key=rank_of)
-
-    def _bound(self, queries: Sequence[SparseVector], longest: int) -> Bound:
-        """Bound the scores by the weights that are asked for, in chunks up to a length."""
-        stored, wanted = self.reweigher.encoder.weighting, self.reweigher.weighting  # type: ignore[union-attr]
-        if wanted.k1_of_terms is None:
-            ratio = largest_ratio(stored, wanted, longest)
-            return Bound(queries, ratio, ratio)
-        ratios = [ratios_of_terms(stored, wanted, query.ids, longest) for query in queries]
-        scaled = [
-            replace(query, values=(query.values * most).astype(np.float32))
-            for query, (_, most) in zip(queries, ratios, strict=True)
-        ]
-        return Bound(scaled, ratio=max(float((most / least).max()) for least, most in ratios))
 
     def _search(self, queries: Sequence[SparseVector], arm: SearchArm, bound: Bound) -> list[list[Match]]:
         """Search where scores are bounded by those of other queries by the stored weights."""
