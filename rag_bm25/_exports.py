@@ -36,7 +36,7 @@ from rag_bm25.index.stats import IndexStats
 from rag_bm25.query.diagnosis import Diagnosis
 from rag_bm25.query.expansion import QueryExpansion
 from rag_bm25.query.explanation import Explanation
-from rag_bm25.query.feedback import RM3, RSJ, Rocchio
+from rag_bm25.query.feedback import RSJ
 from rag_bm25.query.query import Query, QueryPart
 from rag_bm25.query.scores import ScoreExplanation
 from rag_bm25.query.spelling import Fuzzy
@@ -48,7 +48,6 @@ from rag_bm25.weighting.query import QueryWeighting
 
 __all__ = [
     "MMR",
-    "RM3",
     "RRF",
     "RSJ",
     "TLS",
@@ -93,7 +92,6 @@ __all__ = [
     "RagBM25Error",
     "ReadOnlyError",
     "RepairReport",
-    "Rocchio",
     "ScoreExplanation",
     "SearchOptions",
     "StorageOptions",

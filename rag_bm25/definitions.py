@@ -14,7 +14,7 @@ from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from functools import cache, cached_property
 from inspect import cleandoc
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, NamedTuple, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+from typing import Any, Literal, NamedTuple, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from rag_bm25.checks import as_str, is_int, is_number, parameter_error
 from rag_bm25.errors import ParameterError, short_repr
@@ -199,7 +199,7 @@ class Choice(Kind):
         return {"type": "null"} if self.values == (None,) else {"enum": list(self.values)}
 
 
-_PAIR = re.compile(r"""([^=<>!"'()[\]]*[^=<>!"'()[\]\s])=(?!=)(.*)""", re.DOTALL)  # NAME=VALUE, and no expression
+_PAIR = re.compile(r"""([^=<>!"'()[\]]*[^=<>!"'()[\]\s])=(?!=)(.*)""", re.DOTALL)  # NAME=VALUE, and no comparison
 
 
 @dataclass(frozen=True)
@@ -225,6 +225,19 @@ class Object(Kind):
 
     def schema(self) -> dict[str, Any]:
         return {"type": "object"}
+
+
+@dataclass(frozen=True)
+class Conditions(Object):
+    """A filter. A text is left to the parser of filters, which refuses it with an example of what is meant."""
+
+    form = "KEY=VALUE,...|JSON"
+
+    def holds(self, value: object) -> bool:
+        return isinstance(value, Mapping | str)
+
+    def read(self, name: str, plain: Any) -> Any:
+        return Kind.read(self, name, plain)
 
 
 @dataclass(frozen=True)
@@ -591,9 +604,14 @@ def _words_by_name(text: str) -> dict[str, list[str]]:
 
 
 def kind_of(hint: Any) -> Kind:
-    """Return the kind of an annotation."""
-    between = next((one for one in getattr(hint, "__metadata__", ()) if isinstance(one, Between)), None)
-    hint = get_args(hint)[0] if get_origin(hint) is Annotated else hint
+    """Return the kind of an annotation, which may have it as a mark."""
+    marks = getattr(hint, "__metadata__", ())
+    kind = next((one for one in marks if isinstance(one, Kind)), None)
+    between = next((one for one in marks if isinstance(one, Between)), None)
+    return kind or _kind_of_type(get_args(hint)[0] if marks else hint, between)
+
+
+def _kind_of_type(hint: Any, between: Between | None) -> Kind:
     origin, arguments = get_origin(hint), get_args(hint)
     if hint in (int, float):
         return Number(between or FINITE, whole=hint is int)

@@ -1,6 +1,6 @@
-"""Filters on chunk metadata: a small tree that every store translates.
+"""Filters on the metadata and the ids of chunks: a small tree that every store translates.
 
-Users write a mapping or a Milvus expression; :func:`parse_filter` parses both into a :data:`Filter`.
+Users write a mapping; :func:`parse_filter` parses it into a :data:`Filter`.
 
 =============================================  =====================================================
 ``{"source": "law.txt"}``                      equal; the same as ``{"source": {"$eq": "law.txt"}}``
@@ -11,9 +11,9 @@ Users write a mapping or a Milvus expression; :func:`parse_filter` parses both i
 ``{"note": {"$exists": True}}``                present and not ``null`` (not on milvus-lite 2.5)
 ``{"file": {"$like": "law-%"}}``               ``%`` matches any number of characters, also none
 ``{"tags": {"$contains": "draft"}}``           an array that contains the element
+``{"$id": {"$in": ["a", "b"]}}``               chunks by their ids
 ``{"a": 1, "b": 2}``                           both; also ``{"$and": [...]}``, ``{"$or": [...]}``
 ``{"$not": {"lang": "zh"}}``                   all other chunks
-``'metadata["page"] > 3'``                     a Milvus expression, passed on unchanged
 =============================================  =====================================================
 
 On every engine:
@@ -23,11 +23,13 @@ On every engine:
 - Values of different types are never equal: ``{"page": 3}`` does not match ``"3"`` or ``True``. Integers and floats are
   one type.
 - Strings are ordered by code point. Matching is case-sensitive.
+- ``$id`` is the id of the chunk, a string: it takes all operators but ``$exists`` and ``$contains``. A metadata key of
+  that name is reached by a tuple: ``{("$id",): 1}``.
 
 A condition that an engine cannot evaluate exactly is a :class:`~rag_bm25.errors.FilterError` that names it:
 
 - milvus-lite 2.5 negates only ``$eq``, ``$ne``, ``$in`` and ``$nin``; milvus-lite 3 does not negate comparisons of
-  order.
+  order. Of ids, both negate all conditions, except that milvus-lite 2.5 does not negate ``$like``.
 - A Milvus server and milvus-lite 2.5 take whole numbers within a path, as in ``"p.0"``, for places in lists, too.
 - A Milvus server cannot read a key that begins with a digit, unless the whole key is a number; nor more than 5,000
   operators. A condition has one or two, but some twelve where it is negated, and a list of ``$in`` has none.
@@ -40,22 +42,19 @@ What no expression can say to an engine, it answers differently, without an erro
 - Milvus 2.6.2 and later: to ``$exists``, ``{}``, ``[]`` and what holds nothing but ``null`` are missing.
 - All Milvus engines may take an integer beyond 2**53 for the float next to it.
 
-Milvus expressions are checked before they reach a server, since some end the process of a server, for all its users.
-Refused are a division or remainder by anything but a number from 1 on, arithmetic with ``true`` and ``false``, empty
-lists, ``random_sample``, and more than 32 brackets within each other. What depends on an index of the operator's own is
-not: with an NGRAM index on the metadata, 2.6 ends at a ``$like`` of a single Chinese character (milvus#53661).
+No filter is known to end a server, unless its operator has added an index: with an NGRAM index on the metadata, 2.6
+ends at a ``$like`` of a single Chinese character (milvus#53661).
 """
 
 from __future__ import annotations
 
-import json
 import math
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from rag_bm25.checks import as_str, find_bad_character
+from rag_bm25.definitions import Conditions
 from rag_bm25.errors import FilterError, short_repr
 
 if TYPE_CHECKING:
@@ -63,6 +62,8 @@ if TYPE_CHECKING:
 
 __all__ = ["parse_filter"]
 
+FilterMapping: TypeAlias = Annotated[Mapping[str, Any], Conditions()]
+"""A filter as an option."""
 Scalar: TypeAlias = "str | int | float | bool"
 """An operand of a comparison."""
 Operator: TypeAlias = Literal["==", "!=", ">", ">=", "<", "<=", "in", "not in", "exists", "like", "contains"]
@@ -80,18 +81,20 @@ OPERATORS: dict[str, Operator] = {
     "$like": "like",
     "$contains": "contains",
 }
+ID_OPERATORS = [name for name in OPERATORS if name not in ("$exists", "$contains")]
 OPPOSITES: dict[Operator, Operator] = {"!=": "==", "not in": "in"}
-MAX_EXPRESSION = 1_000_000  # characters
 MAX_DEPTH = 32  # engines parse recursively; one of them crashes on deep nesting
-_ASSIGNMENT = re.compile(r"""\s*(?:metadata\[["'])?([\w.]+)(?:["']\])?\s*=(?!=)\s*(.*)""", re.DOTALL)
+ID: tuple[str, ...] = ()
+"""The path of what is no metadata: the id of the chunk."""
+EXAMPLE = '{"page": {"$gte": 3}}'
 _TOO_DEEP = f"a filter must not be nested more than {MAX_DEPTH} levels deep"
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """One condition on one metadata value."""
+    """One condition on one metadata value, or on the id."""
 
-    path: tuple[str, ...]  # keys from the root of the metadata to the value
+    path: tuple[str, ...]  # keys from the root of the metadata to the value, or ID
     op: Operator
     value: Scalar | tuple[Scalar, ...]  # a tuple for ``in`` and ``not in``, True for ``exists``
 
@@ -117,24 +120,17 @@ class Not:
     part: Filter
 
 
-@dataclass(frozen=True)
-class Expression:
-    """A Milvus expression, passed on unchanged; metadata is read as ``metadata["key"]``."""
-
-    text: str
-
-
-Filter: TypeAlias = "Comparison | And | Or | Not | Expression"
+Filter: TypeAlias = "Comparison | And | Or | Not"
 """A parsed filter."""
 
 
-def parse_filter(filter: Mapping[Any, Any] | str | Filter | None) -> Filter | None:
+def parse_filter(filter: Mapping[Any, Any] | Filter | None) -> Filter | None:
     """Parse a filter; see :mod:`rag_bm25.filters` for the syntax.
 
     Parameters
     ----------
-    filter : mapping, str, Filter or None
-        Conditions on metadata, a Milvus expression, or a tree; None or ``{}`` for no filter.
+    filter : mapping, Filter or None
+        Conditions on metadata and ids, or a tree; None or ``{}`` for no filter.
 
     Returns
     -------
@@ -144,7 +140,7 @@ def parse_filter(filter: Mapping[Any, Any] | str | Filter | None) -> Filter | No
     Raises
     ------
     FilterError
-        An operator is unknown, or an operand is not valid for its operator.
+        The filter is no mapping, an operator is unknown, or an operand is not valid for its operator.
 
     Examples
     --------
@@ -157,12 +153,11 @@ def parse_filter(filter: Mapping[Any, Any] | str | Filter | None) -> Filter | No
     """
     if filter is None:
         return None
-    if isinstance(filter, Comparison | And | Or | Not | Expression):
+    if isinstance(filter, Comparison | And | Or | Not):
         return _check_tree(filter, 2 * MAX_DEPTH)  # `conjoin` may have joined two of them
-    if isinstance(filter, str):
-        return _check_expression(filter)
     if not isinstance(filter, Mapping):
-        raise FilterError(f"a filter must be a mapping, a Milvus expression or None, got {type(filter).__name__}")
+        msg = f"a filter must be a mapping, such as {EXAMPLE}, and no Milvus expression, got {short_repr(filter)}"
+        raise FilterError(msg)
     return _read_mapping(filter, MAX_DEPTH) if filter else None
 
 
@@ -180,18 +175,15 @@ def _check_tree(filter: object, depth: int) -> Filter:
     if depth == 0:
         raise FilterError(_TOO_DEEP)
     if isinstance(filter, Comparison):
-        path = _read_path(filter.path)
+        path = filter.path if filter.path == ID else _read_path(filter.path)
         op = _check_operator(path, filter.op)
         return _make_comparison(path, op, filter.value, f"{op} at {_join_path(path)}")
-    if isinstance(filter, Expression):
-        return _check_expression(filter.text)
     if isinstance(filter, Not):
         return Not(_check_tree(filter.part, depth - 1))
     if isinstance(filter, And | Or) and isinstance(filter.parts, tuple) and filter.parts:
         return type(filter)(tuple(_check_tree(part, depth - 1) for part in filter.parts))
-    raise FilterError(
-        f"a part of a filter must be a Comparison, And, Or, Not or Expression with its parts, got {short_repr(filter)}"
-    )
+    msg = f"a part of a filter must be a Comparison, And, Or or Not with its parts, got {short_repr(filter)}"
+    raise FilterError(msg)
 
 
 def _check_operator(path: tuple[str, ...], op: object) -> Operator:
@@ -201,19 +193,6 @@ def _check_operator(path: tuple[str, ...], op: object) -> Operator:
             return known
     msg = f"the operator at {_join_path(path)} must be one of {', '.join(OPERATORS.values())}, got {short_repr(op)}"
     raise FilterError(msg)
-
-
-def _check_expression(text: object) -> Expression:
-    """Check an expression as far as that is possible without an engine."""
-    if not isinstance(text, str) or not text.strip():
-        raise FilterError("a filter expression must not be blank; for no filter pass None")
-    if len(text) > MAX_EXPRESSION:
-        raise FilterError(f"a filter expression must have at most {MAX_EXPRESSION:,} characters, got {len(text):,}")
-    _check_characters(text, "the filter expression")
-    if assigned := _ASSIGNMENT.fullmatch(text):
-        mapping = json.dumps({assigned[1]: assigned[2].strip("\"'")}, ensure_ascii=False)
-        raise FilterError(f"a filter must be a mapping, such as {mapping}, or an expression, in which equality is ==")
-    return Expression(as_str(text))
 
 
 def _read_mapping(filter: object, depth: int) -> Filter:
@@ -248,13 +227,15 @@ def _check_members(value: object, name: str) -> list[Any]:
 
 def _read_path(key: object) -> tuple[str, ...]:
     """Split a dotted key into a path; a tuple is a path already."""
+    if key == "$id":
+        return ID
     steps = tuple(key.split(".")) if isinstance(key, str) else key
     if not isinstance(steps, tuple) or not steps or not all(isinstance(step, str) and step for step in steps):
         msg = f"a filter key must be a string, dotted for nested values, or a tuple of strings, got {short_repr(key)}"
         raise FilterError(msg)
     path = tuple(map(as_str, steps))
     if path[0].startswith("$") and isinstance(key, str):
-        raise FilterError(f"unknown operator {short_repr(key)}, known here are $and, $or, $not")
+        raise FilterError(f"unknown operator {short_repr(key)}, known here are $and, $or, $not, $id")
     for step in path:
         _check_characters(step, f"the filter key {short_repr(key)}")
     return path
@@ -280,10 +261,21 @@ def _read_comparison(path: tuple[str, ...], operator: object, value: object) -> 
 def _make_comparison(path: tuple[str, ...], op: Operator, value: object, where: str) -> Filter:
     """Check the operand, and make the comparison."""
     operand = OPERAND_CHECKS.get(op, _check_scalar)(value, where)
+    if path == ID:
+        _check_id_operand(op, operand, where)
     if op == "exists":
         exists = Comparison(path, op="exists", value=True)
         return exists if operand else Not(exists)
     return Comparison(path, op, operand)
+
+
+def _check_id_operand(op: Operator, operand: Scalar | tuple[Scalar, ...], where: str) -> None:
+    """Refuse what cannot tell ids apart: each chunk has one, and it is a string."""
+    if op in ("exists", "contains"):
+        raise FilterError(f"{where} tells no ids apart, each is a string; known here are {', '.join(ID_OPERATORS)}")
+    for one in operand if isinstance(operand, tuple) else (operand,):
+        if not isinstance(one, str):
+            raise _operand_error(where, f'the ids as strings, such as "{one}"', one)
 
 
 def _unknown_operator(path: tuple[str, ...], operator: object) -> str:
@@ -363,4 +355,9 @@ def _check_characters(text: str, where: str) -> None:
 
 
 def _join_path(path: tuple[str, ...]) -> str:
-    return short_repr(".".join(path))
+    return short_repr(path_name(path))
+
+
+def path_name(path: tuple[str, ...]) -> str:
+    """Write a path as a key of a mapping."""
+    return ".".join(path) if path != ID else "$id"

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +56,27 @@ class TestJobs:
         named = set(re.findall(r"\bmake ([\w-]+)", commands(job))) | {*chosen} - {None}
         assert named <= TARGETS
         assert ".ci/run" not in commands(job) or (ROOT / ".ci" / "run").is_file()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="runs a shell script")
+@pytest.mark.parametrize(
+    ("apt", "browser"), [("exit 1", None), ("exit 0", None), ("ln -s make $PATH/chromium", None), ("exit 1", "chrome")]
+)
+def test_the_page_is_tested_in_a_browser_or_ci_says_that_it_is_not(
+    apt: str, browser: str | None, tmp_path: Path
+) -> None:
+    for name in ("bash", "dirname", "id", "ln"):
+        (tmp_path / name).symlink_to(str(shutil.which(name)))
+    programs = {"make": 'echo "make $1"', "apt-get": f"echo apt-get; {apt}", "sudo": 'shift; "$@"'}
+    for name, body in programs.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{body}\n")
+        (tmp_path / name).chmod(0o755)
+    environment = {"PATH": str(tmp_path)} | ({"RAG_BM25_CHROMIUM": browser} if browser else {})
+    run = subprocess.run([tmp_path / "bash", ROOT / ".ci" / "run"], env=environment, capture_output=True, check=True)
+    said = run.stdout.decode()
+    assert "make test-server" in said, "it goes on"
+    assert ("apt-get" in said) is (browser is None)
+    assert ("no test has seen the page" in said) is (not browser and "chromium" not in apt)
 
 
 def test_every_python_that_is_supported_is_tested_and_released_for() -> None:

@@ -14,6 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from support.clocks import PATIENCE
 from support.programs import environment, run_python
 
 from rag_bm25 import cli
@@ -139,7 +140,7 @@ class TestWithoutWhatWindowsLacks:
             process.stdin.flush()
             assert json.loads(process.stdout.readline())["id"] == 1
             process.send_signal(signal.SIGTERM)
-            assert process.communicate(timeout=60) == ("", "")
+            assert process.communicate(timeout=PATIENCE) == ("", "")
         assert process.returncode == 0
 
 

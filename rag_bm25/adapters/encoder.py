@@ -1,14 +1,25 @@
-"""Both sides of BM25 without a store: texts to vectors, with counts of the texts that were learned."""
+"""Both sides of BM25 without a store: texts to vectors, with counts of the texts that were learned.
+
+The counts are saved as gzip of JSON lines, a header and then a line for each term::
+
+    {"kind": "rag_bm25 statistics", "format": 1, "config": {...}, "chunks": 2, "length": 57}
+    ["milvus", 725768567, 1]
+"""
 
 from __future__ import annotations
 
+import gzip
+import json
 import threading
+import zlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+import numpy as np
+
 from rag_bm25.analysis.contract import contract_of
 from rag_bm25.documents.checks import check_sequence, check_texts
-from rag_bm25.errors import InputError, ParameterError
+from rag_bm25.errors import FormatError, InputError, ParameterError
 from rag_bm25.index.opening import check_analyzer
 from rag_bm25.index.stored_config import config_from_dict, config_to_dict
 from rag_bm25.query.encoder import QueryEncoder
@@ -17,13 +28,15 @@ from rag_bm25.query.explanation import ChunkFacts, QueryFacts
 from rag_bm25.query.query import Query
 from rag_bm25.query.scores import explain_score
 from rag_bm25.query.stop_words import stop_words_in
-from rag_bm25.statistics.corpus import Contribution, CountsByNamespace
-from rag_bm25.statistics.portable import read_statistics, write_statistics
-from rag_bm25.vectors.terms import TermIds, Vocabulary
+from rag_bm25.replacing import replacing
+from rag_bm25.statistics.corpus import MAX_COUNT, Contribution, CountsByNamespace
+from rag_bm25.vectors.sparse import sorted_items
+from rag_bm25.vectors.terms import MAX_ID, TermIds, Vocabulary
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
+    from typing import TextIO
 
     from rag_bm25.analysis import TextAnalyzer
     from rag_bm25.index.config import IndexConfig
@@ -33,6 +46,13 @@ if TYPE_CHECKING:
     from rag_bm25.statistics.corpus import CorpusCounts
     from rag_bm25.vectors.sparse import SparseVector
     from rag_bm25.weighting.query import QueryWeighting
+
+
+KIND = "rag_bm25 statistics"
+FILE_FORMAT = 1
+MAX_LINE = 64 << 20  # characters; the longest is the header, with the user's dictionary
+
+_NOT_GZIP = (gzip.BadGzipFile, zlib.error)
 
 
 class TextEncoder(Protocol):
@@ -313,3 +333,70 @@ def document_encoding(encoder: TextEncoder, *, learn: bool) -> Callable[[Sequenc
         msg = f"learn=True needs a BM25Encoder, got {type(encoder).__name__}, which counts the chunks in Milvus"
         raise ParameterError(msg)
     return encoder.learn
+
+
+def write_statistics(path: str | Path, config: Mapping[str, Any], total: Contribution, vocabulary: Vocabulary) -> None:
+    """Write config, counts and vocabulary to a file, replacing an existing one only when it is complete."""
+    dfs: dict[int, int] = dict(zip(total.ids.tolist(), total.df.tolist(), strict=True))
+    sums = {"chunks": total.num_chunks, "length": total.total_length}
+    header = {"kind": KIND, "format": FILE_FORMAT, "config": config, **sums}
+    known = ((term, vocabulary.id(term)) for term in vocabulary.after(0))
+    unnamed = ((None, id_) for id_ in dfs if vocabulary.term(id_) is None)
+    with replacing(path) as part, gzip.open(part, "wt", encoding="utf-8") as file:
+        file.write(json.dumps(header, ensure_ascii=False) + "\n")
+        for terms in (known, unnamed):
+            for term, id_ in terms:
+                file.write(json.dumps([term, id_, dfs.get(id_ or 0, 0)], ensure_ascii=False) + "\n")
+
+
+def read_statistics(path: str | Path) -> tuple[dict[str, Any], Contribution, Vocabulary]:
+    """Read config, counts and vocabulary from a file."""
+    try:
+        with gzip.open(path, "rt", encoding="utf-8") as file:
+            lines = map(json.loads, _lines(file))
+            header = _check_header(path, next(lines, None))
+            chunks, length = _whole(header["chunks"], "chunks"), _whole(header["length"], "length")
+            df, vocabulary = _read_terms(lines)
+    except (AttributeError, EOFError, LookupError, RecursionError, TypeError, ValueError, *_NOT_GZIP) as error:
+        if isinstance(error, FormatError):
+            raise
+        raise FormatError(f"{path} is not a statistics file, or is damaged: {error}") from error
+    return header["config"], Contribution(chunks, length, *sorted_items(df, np.int64)), vocabulary
+
+
+def _lines(file: TextIO) -> Iterator[str]:
+    """Yield the lines; a few bytes may have been made to unpack to one that fills the memory."""
+    while line := file.readline(MAX_LINE + 1):
+        if len(line) > MAX_LINE:
+            raise ValueError(f"a line has more than {MAX_LINE:,} characters")
+        yield line
+
+
+def _check_header(path: str | Path, header: Any) -> dict[str, Any]:
+    if not isinstance(header, dict) or header.get("kind") != KIND:
+        raise FormatError(f"{path} is not a statistics file")
+    if _whole(header["format"], "format") > FILE_FORMAT:
+        raise FormatError(f"{path} has format {header['format']}, this version of rag_bm25 reads up to {FILE_FORMAT}")
+    if not isinstance(header["config"], dict):
+        raise TypeError("its config must be a JSON object")
+    return header
+
+
+def _read_terms(lines: Iterable[tuple[str | None, int, int]]) -> tuple[dict[int, int], Vocabulary]:
+    """Return the df > 0 of each id, and the terms."""
+    vocabulary = Vocabulary()
+    dfs: dict[int, int] = {}
+    for term, id_, df in lines:
+        checked = _whole(id_, "id", 1, MAX_ID)
+        if term is not None:
+            term.encode()  # as everything that is stored
+            vocabulary.add({term: checked})
+        if _whole(df, "df"):
+            dfs[checked] = df
+    return dfs, vocabulary
+
+
+def _whole(value: object, name: str, lowest: int = -MAX_COUNT, highest: int = MAX_COUNT) -> int:
+    if type(value) is not int or not lowest <= value <= highest:
+        raise ValueError(f"{name} must be a whole number in {lowest}..{highest}")
+    return value

@@ -5,6 +5,6 @@ from __future__ import annotations
 from rag_bm25.analysis.analyzer import Analyzer
 from rag_bm25.analysis.config import AnalyzerConfig
 from rag_bm25.analysis.text import TextAnalyzer
-from rag_bm25.analysis.word_files import read_stop_words, read_user_words
+from rag_bm25.analysis.user_words import read_stop_words, read_user_words
 
 __all__ = ["Analyzer", "AnalyzerConfig", "TextAnalyzer", "read_stop_words", "read_user_words"]

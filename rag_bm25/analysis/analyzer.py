@@ -16,7 +16,6 @@ from rag_bm25.analysis.normalization import Origins, join_lines, keeps_places, n
 from rag_bm25.analysis.phrases import PhraseAnalyzer, PhraseText, PhraseWords
 from rag_bm25.analysis.runs import (
     find_runs,
-    has_commas,
     holds_segmented,
     is_all_segmented,
     is_segmented,
@@ -43,8 +42,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
 
     from rag_bm25.analysis.config import Segmentation
-
-_DIGIT = re.compile(r"\d")
 
 
 class Analyzer(PhraseAnalyzer):
@@ -197,31 +194,6 @@ class Analyzer(PhraseAnalyzer):
         [['劳动合同'], ['的', '解除']]
         """
         return [self._exact.cut(run) for run in self._runs(self._normal_form(text)) if is_segmented(run)]
-
-    def compounds(self, query: str) -> list[tuple[str, ...]]:
-        """Return the tokens of each name with a digit that is several words of a query: the whole, and its parts.
-
-        Parameters
-        ----------
-        query : str
-            Any text.
-
-        Returns
-        -------
-        list of tuple of str
-            In text order, with repeats.
-
-        Examples
-        --------
-        >>> Analyzer().compounds("S5-D2 firmware")
-        [('s5-d2', 's5', 'd2')]
-        """
-        form = self._normal_form(query)
-        if not _DIGIT.search(form):  # as in most queries
-            return []
-        names = (run for run in self._runs(form) if not (has_commas(run) or is_syllabic(run)))  # 404,500 is a list
-        of_names = map(self._in_queries.terms.__getitem__, names)
-        return [terms for terms in of_names if len(terms) > 1 and any(map(str.isdecimal, terms[0]))]
 
     def phrase_text(self, text: str) -> PhraseText:
         # Of all plain characters, only an ellipsis becomes another number of signs: three dots.

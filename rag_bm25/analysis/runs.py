@@ -152,11 +152,6 @@ def points_in(ranges: str) -> list[int]:
     return points
 
 
-def has_commas(run: str) -> bool:
-    """Return whether a result of `find_runs` is a number with thousands separators, or a list of numbers."""
-    return any(comma in run for comma in COMMAS)
-
-
 def is_sign(run: str) -> bool:
     """Return whether a result of `find_runs_and_signs` is none of `find_runs`."""
     return len(run) == 1 and _RUNS.match(run) is None

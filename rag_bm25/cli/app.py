@@ -3,8 +3,11 @@
 import sys
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import fields, is_dataclass
+from functools import wraps
+from inspect import Parameter, Signature, get_annotations, signature
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_type_hints, is_typeddict
 
 import typer
 from typer.core import TyperCommand
@@ -22,15 +25,50 @@ from rag_bm25.cli import (
 )
 from rag_bm25.cli import options as opt
 from rag_bm25.cli.console import fail, print_error
-from rag_bm25.cli.groups import expand_groups
+from rag_bm25.cli.flags import flags_of, read_flags
 from rag_bm25.errors import ParameterError, RagBM25Error
 from rag_bm25.hits.options import NAMES_OF_K
 from rag_bm25.ingestion.files import os_error_message
 from rag_bm25.store.tls import TLS
 
-WRITING = ("ingest", "delete", "repair", "copy", "reindex", "load")
+WRITING = ("ingest", "delete", "repair", "copy", "reindex")
 SEVERAL = ("collection", "namespace")
 """Options that may be repeated, in some commands: of the others, Typer would take the last."""
+
+
+def expand_groups(command: Callable[..., None]) -> Callable[..., None]:
+    """Return a command with the options of its groups as parameters, which Typer makes options of.
+
+    A group is a dataclass whose fields are flags, or a TypedDict of options, whose flags come from their definitions.
+    """
+    # get_type_hints of Python 3.10 hides an option whose default is None.
+    hints = get_annotations(command, eval_str=True)
+    groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
+    flags = {name: flags_of(hint) for name, hint in hints.items() if is_typeddict(hint)}
+    parameters: list[Parameter] = []
+    for parameter in signature(command).parameters.values():
+        if group := groups.get(parameter.name):
+            of_group = get_type_hints(group, include_extras=True)
+            parameters += [
+                Parameter(one.name, Parameter.KEYWORD_ONLY, default=one.default, annotation=of_group[one.name])
+                for one in fields(group)
+            ]
+        elif of_options := flags.get(parameter.name):
+            parameters += [one.parameter for one in of_options.values()]
+        else:
+            parameters.append(parameter.replace(annotation=hints[parameter.name], kind=Parameter.KEYWORD_ONLY))
+
+    @wraps(command)
+    def expanded(**given: Any) -> None:
+        for name, group in groups.items():
+            given[name] = group(**{one.name: given.pop(one.name) for one in fields(group)})
+        for name, of_options in flags.items():
+            given[name] = read_flags(of_options, given)
+        command(**given)
+
+    expanded.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    expanded.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return expanded
 
 
 class ReportingCommand(TyperCommand):

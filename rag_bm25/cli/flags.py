@@ -8,7 +8,6 @@ from inspect import Parameter
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from rag_bm25.cli.options import option as flag
-from rag_bm25.cli.options import parse_filter_option
 from rag_bm25.cli.reranking import FORM, NOTE, Reranker
 from rag_bm25.cli.settings import as_usage
 from rag_bm25.definitions import Choice, Many, Option, Value, options_of
@@ -40,7 +39,6 @@ class Spelling(NamedTuple):
     note: str = ""
 
 
-_CONDITIONS = Spelling("KEY=VALUE,...|JSON|EXPRESSION", parse_filter_option)
 SPELLINGS = {
     "expansion": Spelling(
         "NAME=VALUE,...",
@@ -50,8 +48,6 @@ SPELLINGS = {
     ),
     "min_should_match": Spelling("COUNT", str),
     "rerank": Spelling(FORM, Reranker, NOTE),
-    "sparse_filter": _CONDITIONS,
-    "dense_filter": _CONDITIONS,
 }
 
 

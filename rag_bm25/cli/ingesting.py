@@ -1,9 +1,11 @@
 """``rag-bm25 ingest``."""
 
 import shlex
+import signal
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, replace
 from functools import partial
 from itertools import islice
@@ -30,8 +32,7 @@ from rag_bm25.cli.settings import (
     new_config,
     parse_storage,
 )
-from rag_bm25.cli.sources import STDIN, STDIN_NAME, OriginOptions, SourceOptions, find_with_stdin, note_left_out
-from rag_bm25.cli.watching import stop_by_signals
+from rag_bm25.cli.sources import STDIN, STDIN_NAME, OriginOptions, SourceOptions, add_stdin, note_left_out
 from rag_bm25.documents.contexts import HEADINGS
 from rag_bm25.errors import ConfigMismatchError, IndexNotFoundError, InputError
 from rag_bm25.index.config import IndexConfig
@@ -39,11 +40,12 @@ from rag_bm25.index.index import BM25Index
 from rag_bm25.index.settings import with_settings
 from rag_bm25.index.stored_config import differing
 from rag_bm25.index.writing.workers import MAX_WORKERS
-from rag_bm25.ingestion import watching
 from rag_bm25.ingestion.checking import MAX_REASONS_OF_SOURCE
 from rag_bm25.ingestion.files import SUFFIXES, Found
 from rag_bm25.ingestion.ingesting import IngestReport, require_valid_files
 from rag_bm25.ingestion.pruning import DELETE, MAX_DELETE
+from rag_bm25.ingestion.source_roots import SourceRoot
+from rag_bm25.ingestion.watching import Pause, Watcher
 from rag_bm25.store.storage import StorageOptions
 
 Check: TypeAlias = Callable[[IndexConfig], object]
@@ -184,6 +186,7 @@ def ingest(
     outcome = Outcome(rehearsal.dry_run)
     target_of = partial(rehearsal.target, namespace=own_namespace, search=search, outcome=outcome)
     tell = partial(_tell, place, outcome, prune=prune, as_json=as_json)
+    files = Watcher(partial(sources.find, paths, root=root, name=name), print_error)
 
     def ingest_rows(rows: ingestion.CollectionRows) -> bool:
         """Ingest rows, and return whether all of them were valid."""
@@ -209,26 +212,48 @@ def ingest(
                 **writing,
             )
             seconds = time.perf_counter() - start
+        files.note(report.failed)
         return tell(report, seconds, "file", count(report.files, "file"), skipped=len(found.skipped))
 
     if origin.from_collection is not None:
         with origin.open(place, sources, name) as rows:
             is_valid = ingest_rows(rows)
-        if not is_valid:
-            raise typer.Exit(1)
+        _exit_unless(is_valid)
         return
-    roots = place.read_roots(own_namespace) if {*paths} - {STDIN} else []  # what writes to stdin may have the file open
-    find = partial(sources.find, root=root, name=name, roots=roots)
-    with find_with_stdin(paths, find, stdin_name) as found:
-        known = watching.take_snapshot(found)
+
+    def ingest_changes() -> None:
+        """Ingest the files that differ from what the index has, with the options that it remembers by now."""
+        with place.running():
+            files.catch_up(place.read_roots(own_namespace), ingest_found)
+
+    with _open_roots(place, own_namespace, paths) as roots, add_stdin(files.take(roots), paths, stdin_name) as found:
         is_readable = _note_skipped(found)
         is_valid = is_readable and ((watch and not found.files) or ingest_found(found))
     if watch:
         print_note(f"watching {join_first(paths)}: Ctrl-C ends it")
         with stop_by_signals() as pause:
-            watching.watch(partial(find, paths), known, ingest_found, pause, print_error)
-    elif not is_valid:
+            files.watch(ingest_changes, pause)
+    else:
+        _exit_unless(is_valid)
+
+
+def _exit_unless(is_valid: bool) -> None:
+    if not is_valid:
         raise typer.Exit(1)
+
+
+@contextmanager
+def _open_roots(place: opt.IndexAddress, namespace: str, paths: Sequence[Path]) -> Iterator[list[SourceRoot]]:
+    """Yield the folders that the index remembers; its engine runs on, unless standard input is read meanwhile."""
+    if not {*paths} - {STDIN}:
+        yield []
+        return
+    with ExitStack() as engine:
+        engine.enter_context(place.running())
+        roots = place.read_roots(namespace)
+        if STDIN in paths:  # what writes to it may need the database
+            engine.close()
+        yield roots
 
 
 def _check_watch(paths: list[Path], rehearsal: RehearsalOptions) -> None:
@@ -382,3 +407,27 @@ def _print_report(
         f"{report.updated:,} updated, {report.unchanged:,} unchanged, {report.deleted:,} deleted{invalid}; "
         f"{seconds:.1f} s, {rate:,.0f} chunks/s",
     )
+
+
+@contextmanager
+def stop_by_signals() -> Iterator[Pause]:
+    """Yield a pause that ends when the process is asked to stop; a second Ctrl-C interrupts what it does."""
+    asked: list[int] = []
+
+    def ask(number: int, _frame: Any) -> None:
+        if asked and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        asked.append(number)
+
+    def pause(seconds: float) -> bool:
+        end = time.monotonic() + seconds
+        while not asked and (left := end - time.monotonic()) > 0:
+            time.sleep(min(left, 0.1))
+        return not asked
+
+    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield pause
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -178,9 +178,7 @@ def _find_asked(ids: list[str] | None, names: list[str] | None, sources: dict[st
     return {id_: [id_] if id_ in sources else [] for id_ in ids or ()}
 
 
-def _parse_conditions(
-    ids: list[str] | None, sources: list[str] | None, filter: str | None
-) -> dict[str, Any] | str | None:
+def _parse_conditions(ids: list[str] | None, sources: list[str] | None, filter: str | None) -> Any:
     """Return the filter, which must not be empty, or that of the sources; None for ids, since one thing is given."""
     given = bool(ids) + bool(sources) + (filter is not None)
     if given != 1:

@@ -3,6 +3,7 @@
 import time
 from contextlib import ExitStack, closing
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
@@ -16,16 +17,14 @@ from rag_bm25.cli.settings import IndexOptions, Storage, WordFiles, parse_storag
 from rag_bm25.errors import ConfigMismatchError, FormatError, IndexNotFoundError
 from rag_bm25.index.config import IndexConfig
 from rag_bm25.index.maintenance.copying import CopyPlan, copy_index, drop_index, plan_copy
-from rag_bm25.index.maintenance.former import FormerIndex, is_former
 from rag_bm25.index.maintenance.generations import drop_former_generations
-from rag_bm25.index.opening import closed_on_failure
 from rag_bm25.index.settings import with_settings
+from rag_bm25.ingestion.former import open_former, read_former_config, reindex_former
 from rag_bm25.ingestion.reindexing import ReindexReport, reindex
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
-    from rag_bm25.index.index import BM25Index
     from rag_bm25.store.protocol import Store
     from rag_bm25.store.storage import StorageOptions
 
@@ -128,8 +127,9 @@ def reindex_(
         to_token if to_uri not in {None, place.uri} else place.token,
     )
     _require_another(to, place)
-    with _open_source(place, given) as source:
-        config = with_settings(opt.with_analyzer(source.config, place.text_analyzer), given)
+    with ExitStack() as opened:
+        stored, encode = _open_source(place, given, opened)
+        config = with_settings(opt.with_analyzer(stored, place.text_analyzer), given)
         require_analyzer(config.analyzer)
         try:
             target = to.open(config=config, storage=options)
@@ -137,7 +137,7 @@ def reindex_(
             msg = f"{to.collection!r} already exists, and {error}. Drop it first, or choose another --to-collection."
             raise ConfigMismatchError(msg) from None
         with target, progress_bars(progress) as update:
-            report, name = reindex(source, target, progress=update), target.stats().name
+            report, name = encode(target, progress=update), target.stats().name
     line = f"{name} has {count(report.num_chunks, 'chunk')}; {count(report.removed, 'chunk')} removed"
     _print_report(as_json, report, line)
 
@@ -176,34 +176,36 @@ def _drop_old(place: opt.IndexAddress, as_json: bool) -> None:
     print_result(as_json, {"rows": rows}, f"dropped the former generations of {name}: {count(rows, 'row')}")
 
 
-def _open_source(place: opt.IndexAddress, given: "Mapping[str, Any]") -> "BM25Index | FormerIndex":
-    """Open an index, or what can be read of one of an earlier format."""
+def _open_source(
+    place: opt.IndexAddress, given: "Mapping[str, Any]", opened: ExitStack
+) -> "tuple[IndexConfig, Callable[..., ReindexReport]]":
+    """Open an index, or the store of one of an earlier format; return its config, and what encodes it into another."""
     try:
-        return place.open_existing(read_only=True, analyzer=None)  # the one that was named is for the new index
+        # The analyzer that was named is for the new index.
+        index = opened.enter_context(place.open_existing(read_only=True, analyzer=None))
     except FormatError:
-        store = place.store(read_only=True)
-        with closed_on_failure(store):
-            if not is_former(store):
-                raise
-            return _open_former(store, given)
+        first = opened.enter_context(closing(place.store(read_only=True)))
+        store = opened.enter_context(open_former(first))
+        if store is None:
+            raise
+        config = _read_former_config(store, given)
+        return config, partial(reindex_former, store, config)
+    return index.config, partial(reindex, index)
 
 
-def _open_former(store: "Store", given: "Mapping[str, Any]") -> FormerIndex:
-    """Read an index of an earlier format; where its parameters are lost, those that were given are all there are."""
+def _read_former_config(store: "Store", given: "Mapping[str, Any]") -> IndexConfig:
+    """Read the config of an index of an earlier format; where it is lost, the given settings are all there are."""
     try:
-        source = FormerIndex(store)
-    except FormatError:
+        config, left_out = read_former_config(store)
+    except FormatError as error:
         if "chunk_size" not in given:
-            msg = (
-                f"the parameters of {store.name} cannot be read: give --chunk-size, and each other one that the new "
-                "index must have"
-            )
+            msg = f"{error}: give --chunk-size, and each other one that the new index must have"
             raise FormatError(msg) from None
-        source = FormerIndex(store, with_settings(IndexConfig(1), given))
-    if source.left_out:
-        names = ", ".join(source.left_out)
+        return with_settings(IndexConfig(1, dense_dim=store.dense_dim()), given)
+    if left_out:
+        names = ", ".join(left_out)
         print_note(f"settings of {store.name} that this version does not have, or refuses, are left out: {names}")
-    return source
+    return config
 
 
 def drop(

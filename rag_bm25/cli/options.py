@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -16,13 +16,15 @@ from rag_bm25.analysis import Analyzer
 from rag_bm25.analysis.contract import contract_of
 from rag_bm25.cli.console import print_note
 from rag_bm25.cli.importing import ModelOption, as_function, one_line_errors
-from rag_bm25.definitions import Object
+from rag_bm25.definitions import Conditions
 from rag_bm25.errors import IndexNotFoundError
 from rag_bm25.index.group import IndexGroup
 from rag_bm25.index.index import BM25Index
 from rag_bm25.ingestion.source_roots import read_stored_roots
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from rag_bm25.analysis import TextAnalyzer
     from rag_bm25.index.config import IndexConfig
     from rag_bm25.ingestion.source_roots import SourceRoot
@@ -130,8 +132,7 @@ ShowProgress: TypeAlias = Annotated[
 Filter: TypeAlias = Annotated[
     str | None,
     typer.Option(
-        help='Conditions on the metadata: KEY=VALUE,..., a JSON object such as \'{"page": {"$gte": 3}}\', or a Milvus '
-        "expression."
+        help='Conditions on the metadata, or on $id: KEY=VALUE,..., or a JSON object such as \'{"page": {"$gte": 3}}\'.'
     ),
 ]
 JudgedSet: TypeAlias = Annotated[Path, argument("DIR", "A set in BEIR form: corpus, queries, qrels.")]
@@ -198,6 +199,17 @@ class IndexAddress(StoreAddress):
         """The analyzer that was named, if any."""
         return load_analyzer(self.analyzer)
 
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Keep an embedded engine running for the body, which then opens the file as often as it likes."""
+        from rag_bm25.store.milvus.address import is_address, is_missing_file
+
+        if is_address(self.uri) or is_missing_file(self.uri):
+            yield
+            return
+        with closing(self.store(read_only=True)):
+            yield
+
     def read_roots(self, namespace: str) -> list[SourceRoot]:
         """Read the folders that the index remembers, if there is one."""
         from rag_bm25.store.milvus.address import is_missing_file
@@ -257,10 +269,10 @@ def get_tls(uri: str | Path) -> TLS | None:
     return certificates.get() if str(uri).lower().startswith("https://") else None
 
 
-def parse_filter_option(text: str | None) -> dict[str, Any] | str | None:
-    """Read a filter: a JSON object if it begins like one, else KEY=VALUE,... or a Milvus expression."""
+def parse_filter_option(text: str | None) -> Any:
+    """Read a filter: a JSON object if it begins like one, else KEY=VALUE,...; any other text stays, and is refused."""
     if text is None or not text.lstrip().startswith("{"):
-        return None if text is None else Object().parse(text)
+        return None if text is None else Conditions().parse(text)
     try:
         conditions: dict[str, Any] = json.loads(text)
     except (RecursionError, ValueError) as error:

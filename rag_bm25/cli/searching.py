@@ -1,7 +1,7 @@
 """``rag-bm25 search``, ``why``, ``explain`` and ``terms``."""
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import partial
 from textwrap import indent
 from typing import Annotated, Any, TypeAlias
@@ -12,7 +12,6 @@ from rich.text import Text
 from rag_bm25.cli import options as opt
 from rag_bm25.cli.console import open_console, print_json, print_note, print_result
 from rag_bm25.cli.embedding import DenseSearch
-from rag_bm25.cli.question import Question
 from rag_bm25.cli.rendering import INDENT, render_hit
 from rag_bm25.cli.reranking import use_index
 from rag_bm25.documents.chunks import Hit
@@ -22,9 +21,42 @@ from rag_bm25.index.arguments import list_first
 from rag_bm25.index.index import MAX_LISTED_TERMS, BM25Index
 from rag_bm25.index.searching.hybrid import FusionOptions
 from rag_bm25.query.explanation import Explanation
-from rag_bm25.query.query import Query
+from rag_bm25.query.query import MAX_SLOP, Query
 from rag_bm25.query.scores import ScoreExplanation
 from rag_bm25.store.rows import MAX_K
+
+
+@dataclass(frozen=True)
+class Question:
+    """The options that say what is searched for, and where."""
+
+    namespace: opt.Namespaces = None
+    filter: opt.Filter = None
+    syntax: Annotated[bool, opt.option('Read word^2, lab*, +word, -word and "a phrase" in the query.', "--syntax")] = (
+        False
+    )
+    must: Annotated[
+        list[str] | None, opt.option("Words that every hit must have; may be repeated.", metavar="TEXT")
+    ] = None
+    must_not: Annotated[
+        list[str] | None, opt.option("Words that no hit may have together; may be repeated.", metavar="TEXT")
+    ] = None
+    phrase: Annotated[
+        list[str] | None, opt.option("Phrase that every hit must have; may be repeated.", metavar="TEXT")
+    ] = None
+    slop: Annotated[
+        int | None, opt.option("Maximum number of words between those of a phrase, 0 by default.", min=0, max=MAX_SLOP)
+    ] = None
+
+    def query(self, text: str) -> Query:
+        """Return the query with its conditions."""
+        query = Query.of(text, syntax=self.syntax)
+        return query.with_conditions(self.must or (), self.must_not or (), self.phrase or (), self.slop)
+
+    def scope(self) -> dict[str, Any]:
+        """Return which chunks are searched."""
+        return {"filter": opt.parse_filter_option(self.filter), "namespace": self.namespace or ""}
+
 
 HitCount: TypeAlias = Annotated[int, typer.Option("-k", "--top-k", min=1, max=MAX_K, help="Maximum number of hits.")]
 

@@ -17,7 +17,7 @@ from rag_bm25.cli.ingesting import DEFAULT_MAX_DELETE, MaxDelete, Prune, parse_p
 from rag_bm25.cli.settings import DEFAULT_CHUNK_SIZE, new_config
 from rag_bm25.errors import IndexNotFoundError
 from rag_bm25.index.index import BM25Index
-from rag_bm25.ingestion.files import Found, find_files
+from rag_bm25.ingestion.files import find_files
 from rag_bm25.serving.settings import Limits, Settings, parse_address
 from rag_bm25.serving.tokens import TokenFile, make_token
 
@@ -103,7 +103,11 @@ def serve(
         open_index = partial(place.open_existing, read_only=not (allow_writes or ingest), on_event=observer)
         if ingest:
             first = place.places[0]
-            plan = Ingestion(_finder(first, ingest), watch, {"prune": prune, "max_delete": share})
+            for path in ingest:
+                path.stat()  # one that does not exist is refused at once
+            plan = Ingestion(
+                lambda roots: find_files(ingest, roots=roots), watch, {"prune": prune, "max_delete": share}
+            )
             open_index = partial(_open_or_create, open_index, first)
         index = open_index()
         require_analyzer(index.config.analyzer)
@@ -124,20 +128,13 @@ def _check_ingestion(ingest: list[Path] | None, options: dict[str, bool]) -> Non
             raise typer.BadParameter("needs --ingest PATH", param_hint=name)
 
 
-def _finder(place: opt.IndexAddress, paths: list[Path]) -> Callable[[], Found]:
-    """Return what finds the files as the index remembers them; a path that does not exist is refused at once."""
-    for path in paths:
-        path.stat()
-    return partial(find_files, paths, roots=place.read_roots(""))
-
-
 def _open_or_create(open_index: Callable[[], BM25Index], place: opt.IndexAddress) -> BM25Index:
     """Open an index; one that does not exist is created first, as `ingest` does."""
     try:
         return open_index()
     except IndexNotFoundError:
-        place.open(config=new_config(DEFAULT_CHUNK_SIZE, place.text_analyzer, {})).close()
-    return open_index()
+        with place.open(config=new_config(DEFAULT_CHUNK_SIZE, place.text_analyzer, {})):  # its engine runs on
+            return open_index()
 
 
 def token(

@@ -1,7 +1,7 @@
 """The options that say which files are read, and how."""
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -82,13 +82,13 @@ class SourceOptions:
     def find(
         self,
         paths: Sequence[Path],
+        roots: Sequence[SourceRoot] = (),
         *,
         root: Path | None = None,
         name: str | None = None,
-        roots: Sequence[SourceRoot] = (),
     ) -> Found:
         """Find the files as the options say that are given, or that the index remembers with the roots."""
-        given = self._given()
+        given, paths = self._given(), [path for path in paths if path != STDIN]
         patterns = {option: given.get(option) for option in NO_PATTERNS}
         name = name if paths else None  # what comes by standard input has its own
         return replace(ingestion.find_files(paths, root=root, name=name, roots=roots, **patterns), options=given)
@@ -156,11 +156,9 @@ class OriginOptions:
 
 
 @contextmanager
-def find_with_stdin(paths: Sequence[Path], find: Callable[[Sequence[Path]], Found], stdin_name: str) -> Iterator[Found]:
-    """Find the files, and read standard input into a temporary one where ``-`` is among the paths."""
-    others = [path for path in paths if path != STDIN]
-    found = find(others)
-    if len(others) == len(paths):
+def add_stdin(found: Found, paths: Sequence[Path], stdin_name: str) -> Iterator[Found]:
+    """Read standard input into a temporary file beside those that were found, where ``-`` is among the paths."""
+    if STDIN not in paths:
         yield found
         return
     source = _check_stdin_name(stdin_name)

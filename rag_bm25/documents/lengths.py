@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 _Number = TypeVar("_Number", float, "NDArray[Any]")
 
 LengthUnit = Literal["estimated_characters", "characters", "terms"]
-LENGTH_UNITS: tuple[str, ...] = get_args(LengthUnit)
 
 WORD_LENGTH = 8.0
 """Estimated characters of a word of letters, with the blanks and stop words around it: 8.1 to 10.1 in five sets."""

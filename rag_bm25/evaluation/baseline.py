@@ -14,7 +14,7 @@ from rag_bm25.evaluation.measures import MEASURES, highest
 from rag_bm25.evaluation.running import CHUNK_NUMBER
 from rag_bm25.index.arguments import list_first, parse_scope
 from rag_bm25.index.searching.rows import read_newest
-from rag_bm25.statistics.portable import replacing
+from rag_bm25.replacing import replacing
 from rag_bm25.vectors.terms import term_name
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from rag_bm25.hits.diversity import MMR, NearDuplicates
 from rag_bm25.hits.groups import Grouping
 from rag_bm25.hits.highlights import Highlighting
 from rag_bm25.query.expansion import QueryExpansion
-from rag_bm25.query.feedback import RM3, RSJ, Rocchio
+from rag_bm25.query.feedback import RSJ
 from rag_bm25.query.min_should_match import check_min_should_match
 from rag_bm25.query.options import StatisticsPart
 from rag_bm25.store.rows import MAX_K
@@ -55,8 +55,8 @@ class SearchOptions(TypedDict, total=False):
         index.
     expansion : QueryExpansion
         Synonyms and near spellings to search for, too.
-    feedback : Rocchio, RM3 or RSJ
-        Search again with terms of relevant chunks: of marked ones, or else of the best hits. See
+    feedback : RSJ
+        Search with the terms of chunks that are marked as relevant, and weigh all terms by them. See
         :mod:`rag_bm25.query.feedback`.
     min_should_match : int or str
         Minimum number of distinct words of the query that a hit must have: 3, -1, ``"75%"``, ``"3<90%"``. An addition
@@ -100,7 +100,7 @@ class SearchOptions(TypedDict, total=False):
 
     weighting: Annotated[QueryWeighting, Effect.WEIGHS] | None
     expansion: Annotated[QueryExpansion, Effect.WEIGHS | Effect.REWORDS] | None
-    feedback: Annotated[Rocchio | RM3 | RSJ, Effect.WEIGHS | Effect.REWORDS | Effect.DROPS] | None
+    feedback: Annotated[RSJ, Effect.WEIGHS | Effect.REWORDS] | None
     min_should_match: Annotated[int | str, check_min_should_match, Effect.REWORDS | Effect.DROPS] | None
     statistics: Annotated[StatisticsPart, Effect.WEIGHS | Effect.DROPS] | None
     min_score: Annotated[float, FINITE, Effect.DROPS] | None

@@ -129,18 +129,26 @@ def _distinct(options: SearchOptions, hits: Sequence[H], read_vectors: ReadVecto
     return without_near_duplicates(list(zip(hits, read_vectors(hits), strict=True)), diversity.cosine)
 
 
-def is_enough(options: SearchOptions, ranking: Ranking[H], k: int, read_vectors: ReadVectors) -> bool:
-    """Return whether more candidates would not change what is selected, but for the members of groups."""
-    ranking = by_final_score(options, ranking)
-    if ranking.is_all:
-        return True
+@dataclass(frozen=True)
+class Shortlist(Generic[H]):
+    """Candidates with the units that they form."""
+
+    candidates: Ranking[H]
+    ranking: Ranking[H]  # of them by their final scores
+    units: list[list[H]]  # none where a reranker is to give other scores
+    is_enough: bool  # whether more candidates would not change what is selected, but for the members of groups
+
+
+def shortlist(options: SearchOptions, candidates: Ranking[H], k: int, read_vectors: ReadVectors) -> Shortlist[H]:
+    """Form the units of candidates, and decide whether these are enough."""
+    ranking = by_final_score(options, candidates)
     if options.get("rerank") is not None:
-        return len(ranking.hits) >= num_candidates(options, k)
+        return Shortlist(candidates, ranking, [], ranking.is_all or len(ranking.hits) >= num_candidates(options, k))
     wanted = num_units(options, k)
     found = form_units(options, ranking, wanted, read_vectors)
-    if not found.is_settled or len(found.units) < wanted:
-        return False
-    return not must_refill_groups(options) or not lacking(options, found.units[:wanted])
+    has_enough = found.is_settled and len(found.units) >= wanted
+    is_whole = not must_refill_groups(options) or not lacking(options, found.units[:wanted])
+    return Shortlist(candidates, ranking, found.units, ranking.is_all or (has_enough and is_whole))
 
 
 def must_refill_groups(options: SearchOptions) -> bool:

@@ -15,7 +15,7 @@ from rag_bm25.store.rows import MAX_K, Scope
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-FilterLike: TypeAlias = "Mapping[str, Any] | str | None"
+FilterLike: TypeAlias = "Mapping[Any, Any] | None"
 Namespaces: TypeAlias = "str | Sequence[str] | None"  # None for all
 
 MAX_LISTED = 5

@@ -697,8 +697,8 @@ class BM25Index:
             Any text; or texts with a boost for each, as in ``{"合同": 2.0, "解除": 1.0}``.
         k : int
             Maximum number of hits, in 1..16384.
-        filter : mapping or str, optional
-            Conditions on the metadata, see :func:`rag_bm25.filters.parse_filter`, or a Milvus expression.
+        filter : mapping, optional
+            Conditions on the metadata and the ids, see :func:`rag_bm25.filters.parse_filter`.
         namespace : str, sequence of str or None
             Namespaces to search; None for all.
         **options
@@ -995,8 +995,8 @@ class BM25Index:
         queries : sequence of str, mapping or Query
             Any number, as for :meth:`search`.
         filter, namespace, **options
-            As for :meth:`search`, except conditions and options for hits: no vector can hold them. The filter matters
-            if feedback makes a first search.
+            As for :meth:`search`, except conditions and options for hits: no vector can hold them. A filter changes no
+            weight.
 
         Returns
         -------
@@ -1090,8 +1090,7 @@ class BM25Index:
             As it was given to the search; it matters with `rerank`, `group` and `diversity`, for which the search is
             made again.
         filter, namespace
-            As they were given to the search; the filter matters if feedback makes a first search, the namespaces decide
-            on the statistics.
+            As they were given to the search; the namespaces decide on the statistics.
         chunk_namespace : str, optional
             Namespace of the chunk, one of those searched, such as the `namespace` of a hit; needed if several of them
             have a chunk with that id.
@@ -1255,7 +1254,7 @@ class BM25Index:
             Any texts; they are analysed as queries are, so that stop words have no statistics.
         namespace : str, sequence of str or None
             Namespaces to count; None for all.
-        filter : mapping or str, optional
+        filter : mapping, optional
             Only the chunks that fit it, counted as for the option `statistics` of :meth:`search`.
 
         Returns

@@ -108,7 +108,7 @@ class ScopedStore:
 
     def _has(self, row: ChunkRow) -> bool:
         where, names = self._part.where, self._part.namespaces
-        return (names is None or row.namespace in names) and (where is None or matches(where, row.metadata))
+        return (names is None or row.namespace in names) and (where is None or matches(where, row.id, row.metadata))
 
 
 class ScopedStatistics(LiveStatistics):

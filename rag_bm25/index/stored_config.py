@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from rag_bm25.analysis import AnalyzerConfig
 from rag_bm25.analysis.contract import (
+    BUILT_IN,
     AnalyzerContract,
     MissingAnalyzer,
     contract_of,
@@ -14,7 +16,7 @@ from rag_bm25.analysis.contract import (
     stored_analyzer,
 )
 from rag_bm25.definitions import options_of
-from rag_bm25.errors import ConfigMismatchError, FormatError
+from rag_bm25.errors import ConfigMismatchError, FormatError, ParameterError
 from rag_bm25.index.config import OF_QUERIES, IndexConfig
 from rag_bm25.store.rows import DenseField
 from rag_bm25.weighting.fields import FieldWeight
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rag_bm25.analysis import TextAnalyzer
+
+_Config = TypeVar("_Config", IndexConfig, AnalyzerConfig)
 
 MAX_NAMED = 8  # differences in a message: another callable differs in nearly every probe
 _NOT_OF_ROWS = ("analyzer", *OF_QUERIES.values())
@@ -71,10 +75,45 @@ def _rebuild(stored: dict[str, Any], analyzer: TextAnalyzer | None) -> IndexConf
     used = stored_analyzer(_stored_contract(stored)) if analyzer is None else analyzer
     document = dict(stored["document"])
     try:
-        document["fields"] = {name: FieldWeight(**weight) for name, weight in document["fields"].items()}
+        document["fields"] = _field_weights(document["fields"])
         return IndexConfig(**document, **stored["query"], analyzer=used)
     except (AttributeError, KeyError, TypeError) as error:
         raise FormatError(f"{_NO_CONFIG}: {error}") from error
+
+
+def config_of_former(stored: Mapping[str, Any]) -> tuple[IndexConfig, list[str]] | None:
+    """Return the values of an earlier format that this one has, and the names of the others; None if they are lost."""
+    document, settings = _part(stored, "document"), _part(_part(stored, "analyzer"), "settings")
+    left_out: list[str] = []
+    try:
+        config = IndexConfig(document.pop("chunk_size"))
+    except (LookupError, ParameterError):
+        return None
+    is_built_in = settings.pop("analyzer", BUILT_IN) == BUILT_IN
+    missing = MissingAnalyzer(AnalyzerContract(settings, {}))
+    analyzer = _replace_known(AnalyzerConfig(), settings, left_out) if is_built_in else missing
+    values = {**document, **_part(stored, "query")}
+    return _replace_known(replace(config, analyzer=analyzer), values, left_out), left_out
+
+
+def _part(stored: Mapping[str, Any], name: str) -> dict[str, Any]:
+    part = stored.get(name)
+    return dict(part) if isinstance(part, dict) else {}
+
+
+def _replace_known(config: _Config, given: Mapping[str, Any], left_out: list[str]) -> _Config:
+    """Replace one value after the other, and note those that are unknown or refused."""
+    for name, value in given.items():
+        try:
+            known: Any = {name: _field_weights(value) if name == "fields" else value}
+            config = replace(config, **known)
+        except (AttributeError, ParameterError, TypeError):  # noqa: PERF203 - there are some twenty
+            left_out.append(name)
+    return config
+
+
+def _field_weights(stored: Mapping[str, Mapping[str, Any]]) -> dict[str, FieldWeight]:
+    return {name: FieldWeight(**weight) for name, weight in stored.items()}
 
 
 def dense_field_of(stored: dict[str, Any]) -> DenseField | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from rag_bm25.index.maintenance.former import FormerIndex
 from rag_bm25.ingestion.collection_rows import CollectionRows
 from rag_bm25.ingestion.files import find_files
 from rag_bm25.ingestion.ingesting import ingest
@@ -14,7 +13,6 @@ from rag_bm25.ingestion.splitting import splitter
 
 __all__ = [
     "CollectionRows",
-    "FormerIndex",
     "ReadOptions",
     "RowFields",
     "find_files",

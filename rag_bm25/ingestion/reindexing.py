@@ -12,17 +12,17 @@ from rag_bm25.documents.chunks import MAX_BATCH_CHUNKS
 from rag_bm25.errors import ParameterError
 from rag_bm25.events import report_progress
 from rag_bm25.index.config import IndexConfig
-from rag_bm25.index.index import BM25Index
-from rag_bm25.index.maintenance.former import FormerIndex
 from rag_bm25.index.maintenance.generations import make_next_generation
 from rag_bm25.index.stored_config import differing
 from rag_bm25.ingestion.source_roots import read_source_roots, set_source_roots
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from rag_bm25.documents.chunks import Chunk
     from rag_bm25.events import Progress
+    from rag_bm25.index.index import BM25Index
+    from rag_bm25.ingestion.source_roots import SourceRoot
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class ReindexReport:
 
 
 def reindex(
-    source: BM25Index | FormerIndex,
+    source: BM25Index,
     target: BM25Index | IndexConfig,
     *,
     progress: Callable[[Progress], None] | None = None,
@@ -65,7 +65,7 @@ def reindex(
 
     Parameters
     ----------
-    source : BM25Index or FormerIndex
+    source : BM25Index
         Index with the texts; it is only read, unless `target` is a config.
     target : BM25Index or IndexConfig
         Index with the new parameters, new or filled by an earlier call, or the new parameters of the source itself.
@@ -95,20 +95,17 @@ def reindex(
         done += len(batch)
         report_progress(progress, "chunks encoded", done, figures.num_chunks)
     for namespace in source.stats().namespaces:
-        _copy_roots(source, target, namespace)
-    if isinstance(source, BM25Index):
-        _copy_answers(source, target)
+        copy_roots(read_source_roots(source, namespace=namespace), target, namespace)
+    _copy_answers(source, target)
     removed = sum(_remove_strays(source, target, batch) for batch in _batches(target))
     return _report(target, removed, had_model=_has_model(source))
 
 
 def _reindex_in_place(
-    source: BM25Index | FormerIndex, config: IndexConfig, progress: Callable[[Progress], None] | None
+    source: BM25Index, config: IndexConfig, progress: Callable[[Progress], None] | None
 ) -> ReindexReport:
     """Replace an index by its next generation."""
-    if isinstance(source, FormerIndex):
-        raise ParameterError("target must be another index, where the source is of an earlier format")
-    _require_same_vectors(source, config)
+    require_same_vectors(source.config, config)
     source.refresh()  # another process may have calibrated it
     had_model = _has_model(source)
     removed = make_next_generation(source, config, progress)
@@ -119,32 +116,33 @@ def _report(target: BM25Index, removed: int, *, had_model: bool) -> ReindexRepor
     return ReindexReport(target.stats().num_chunks, removed, had_model and not _has_model(target))
 
 
-def _has_model(index: BM25Index | FormerIndex) -> bool:
+def _has_model(index: BM25Index) -> bool:
     """Return whether an index has a model of the confidence of hits."""
-    return isinstance(index, BM25Index) and index._live.view.answers is not None  # noqa: SLF001
+    return index._live.view.answers is not None  # noqa: SLF001
 
 
-def _require_compatible(source: BM25Index | FormerIndex, target: BM25Index) -> None:
+def _require_compatible(source: BM25Index, target: BM25Index) -> None:
     """Refuse an index as its own source, and different kinds of dense vectors."""
     if source.stats().name == target.stats().name:
         raise ParameterError(f"source and target must be different indexes, got {target.stats().name} for both")
-    _require_same_vectors(source, target.config)
+    require_same_vectors(source.config, target.config)
 
 
-def _require_same_vectors(source: BM25Index | FormerIndex, config: IndexConfig) -> None:
-    if source.config.dense_field() != config.dense_field():
+def require_same_vectors(source: IndexConfig, config: IndexConfig) -> None:
+    """Refuse another dimension or metric than that of the vectors that are copied."""
+    if source.dense_field() != config.dense_field():
         raise ParameterError(
             "dense vectors are copied, so dense_dim and dense_metric of the target must be those of the source, "
-            f"{source.config.dense_field()}, got {config.dense_field()}"
+            f"{source.dense_field()}, got {config.dense_field()}"
         )
 
 
-def _copy_roots(source: BM25Index | FormerIndex, target: BM25Index, namespace: str) -> None:
-    """Copy the source roots, so that the next ingestion names files as before."""
+def copy_roots(source_roots: Iterable[SourceRoot], target: BM25Index, namespace: str) -> None:
+    """Copy source roots, so that the next ingestion names files as before."""
     known = {root.name: root for root in read_source_roots(target, namespace=namespace)}
     roots = [
         replace(root, version=known[root.name].version if root.name in known else "")
-        for root in read_source_roots(source, namespace=namespace)
+        for root in source_roots
         if root.name not in known or replace(known[root.name], version=root.version) != root
     ]
     if roots:
@@ -160,7 +158,7 @@ def _copy_answers(source: BM25Index, target: BM25Index) -> None:
         target._live.log.write_answers(model)  # noqa: SLF001
 
 
-def _batches(index: BM25Index | FormerIndex) -> Iterator[list[Chunk]]:
+def _batches(index: BM25Index) -> Iterator[list[Chunk]]:
     """Yield all chunks in batches, each of one namespace."""
     for namespace in index.stats().namespaces:
         chunks = index.chunks(namespace=namespace)
@@ -168,7 +166,7 @@ def _batches(index: BM25Index | FormerIndex) -> Iterator[list[Chunk]]:
             yield batch
 
 
-def _copy_chunks(source: BM25Index | FormerIndex, target: BM25Index, batch: list[Chunk]) -> None:
+def _copy_chunks(source: BM25Index, target: BM25Index, batch: list[Chunk]) -> None:
     """Add chunks to the target, which skips unchanged ones."""
     distinct = list({chunk.id: chunk for chunk in batch}.values())
     vectors = None
@@ -186,7 +184,7 @@ def _copy_chunks(source: BM25Index | FormerIndex, target: BM25Index, batch: list
         )
 
 
-def _remove_strays(source: BM25Index | FormerIndex, target: BM25Index, batch: list[Chunk]) -> int:
+def _remove_strays(source: BM25Index, target: BM25Index, batch: list[Chunk]) -> int:
     """Delete the chunks that the source does not have."""
     namespace, ids = batch[0].namespace, [chunk.id for chunk in batch]
     there = {chunk.id for chunk in source.get(ids, namespace=namespace)}

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from rag_bm25.documents.checks import check_namespace
 from rag_bm25.errors import FormatError, InputError, short_repr
-from rag_bm25.index.maintenance.former import FormerIndex
-from rag_bm25.statistics.log.generation import SupersededError
+from rag_bm25.statistics.log.generation import SupersededError, generation_in_force
 from rag_bm25.statistics.log.source_roots import SourceRoot as SourceRoot  # noqa: PLC0414 - for the command line
 from rag_bm25.statistics.log.source_roots import read_roots, remember_roots
 
@@ -22,12 +21,12 @@ if TYPE_CHECKING:
 ATTEMPTS = 10  # to store roots: another process may store one at the same time
 
 
-def read_source_roots(index: BM25Index | FormerIndex, *, namespace: str = "") -> list[SourceRoot]:
+def read_source_roots(index: BM25Index, *, namespace: str = "") -> list[SourceRoot]:
     """Return the folders and files that sources are named by.
 
     Parameters
     ----------
-    index : BM25Index or FormerIndex
+    index : BM25Index
         Open.
     namespace : str
         Namespace of the chunks whose sources they name.
@@ -35,17 +34,15 @@ def read_source_roots(index: BM25Index | FormerIndex, *, namespace: str = "") ->
     Returns
     -------
     list of SourceRoot
-        By name; empty if no files were ingested, or if those of a former index cannot be read.
+        By name; empty if no files were ingested.
     """
-    with suppress(*[FormatError] if isinstance(index, FormerIndex) else []):
-        return read_roots(index._store, check_namespace(namespace))
-    return []
+    return read_roots(index._store, check_namespace(namespace))
 
 
 def read_stored_roots(store: Store, namespace: str) -> list[SourceRoot]:
     """Return the roots in a store, which may have no index; what is damaged is told of when that is opened."""
-    with suppress(FormatError):
-        return read_roots(store, check_namespace(namespace)) if store.exists() else []
+    with suppress(FormatError), generation_in_force(store) as newest:
+        return read_roots(newest, check_namespace(namespace)) if newest.exists() else []
     return []
 
 

@@ -28,7 +28,7 @@ from rag_bm25.ingestion.files import real_path_of
 from rag_bm25.ingestion.formats import FORMATS
 from rag_bm25.ingestion.obsolete import from_files, scan_sources, source_filters
 from rag_bm25.ingestion.opening import open_regular
-from rag_bm25.statistics.log.source_digests import GONE, SourceDigest, read_digests, write_digests
+from rag_bm25.ingestion.source_digests import GONE, SourceDigest, read_digests, write_digests
 from rag_bm25.store.rows import Scope
 
 if TYPE_CHECKING:

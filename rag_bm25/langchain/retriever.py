@@ -3,28 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
+from dataclasses import dataclass, replace
+from functools import partial
+from statistics import fmean
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias, TypeVar
 
 from langchain_core.documents import Document  # noqa: TC002 - pydantic reads the annotations
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables.config import get_config_list, run_in_executor
-from pydantic import AfterValidator, Field, FiniteFloat, PrivateAttr, ValidationError, field_validator
+from pydantic import BeforeValidator, Field, FiniteFloat, PrivateAttr, ValidationError, field_validator
 
+from rag_bm25.analysis.contract import contract_of
+from rag_bm25.checks import check_callable
 from rag_bm25.documents.checks import check_chunks, check_distinct
-from rag_bm25.errors import InputError, ParameterError, RagBM25Error
+from rag_bm25.documents.lengths import chunk_length
+from rag_bm25.errors import IndexNotFoundError, InputError, ParameterError, RagBM25Error
 from rag_bm25.filters import parse_filter
 from rag_bm25.hits.options import SearchOptions, read_given
 from rag_bm25.index.async_index import AsyncBM25Index
+from rag_bm25.index.config import IndexConfig
 from rag_bm25.index.index import BM25Index  # noqa: TC001 - pydantic reads the annotations
 from rag_bm25.index.opening import closed_on_failure
 from rag_bm25.index.owning import IndexOwner
 from rag_bm25.langchain.documents import add_texts, split_documents, to_document
-from rag_bm25.langchain.own_index import OwnIndex
 from rag_bm25.langchain.searching import as_query, warn_of_missing_fields
 from rag_bm25.store.rows import MAX_K
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
     from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
@@ -34,7 +40,7 @@ if TYPE_CHECKING:
 
     from rag_bm25.analysis import TextAnalyzer
     from rag_bm25.documents.chunks import Hit
-    from rag_bm25.index.config import IndexConfig
+    from rag_bm25.documents.lengths import LengthUnit
     from rag_bm25.query.query import Query, QueryLike
 
     Configs: TypeAlias = RunnableConfig | list[RunnableConfig] | None
@@ -45,7 +51,8 @@ def _check_filter(given: Any) -> Any:
     return given
 
 
-MetadataFilter: TypeAlias = Annotated[Mapping[Any, Any] | str | None, AfterValidator(_check_filter)]
+Owner = TypeVar("Owner", bound=IndexOwner)
+MetadataFilter: TypeAlias = Annotated[Mapping[Any, Any] | None, BeforeValidator(_check_filter)]
 
 
 class MilvusBM25Retriever(IndexOwner, BaseRetriever):
@@ -322,3 +329,57 @@ class MilvusBM25Retriever(IndexOwner, BaseRetriever):
             self.id_key: hit.id,
         }
         return {key: value for key, value in keyed.items() if key is not None}
+
+
+@dataclass(frozen=True)
+class OwnIndex:
+    """The index of a retriever that is made of texts alone: where it is, and its parameters."""
+
+    uri: str | Path = ":memory:"
+    collection: str = "docs"
+    config: IndexConfig | None = None
+    bm25_params: Mapping[str, Any] | None = None
+    preprocess_func: TextAnalyzer | None = None
+
+    def __post_init__(self) -> None:
+        check_callable("preprocess_func", self.preprocess_func)
+
+    def opened(self, from_uri: Callable[..., Owner], texts: Sequence[str], options: Mapping[str, Any]) -> Owner:
+        """Return the owner of the index that is there, or of a new one for some texts."""
+        make = partial(from_uri, self.uri, self.collection, **options)
+        if self.config is not None:
+            return make(config=self._changed(self.config))
+        try:
+            kept = make(analyzer=self.preprocess_func)
+        except IndexNotFoundError:
+            return make(config=self._config_for(texts))
+        if not self.bm25_params:
+            return kept
+        with kept:  # opened again, lest other parameters than the stored ones pass unnoticed
+            config = kept.index.config
+        return make(config=self._changed(config))
+
+    def _config_for(self, texts: Sequence[str]) -> IndexConfig:
+        """Return a config whose chunk size is the mean length of the texts."""
+        # A function's tokens may be anything, so they are counted; those of the built-in analyzer need no second run.
+        unit: LengthUnit = "estimated_characters" if self.preprocess_func is None else "terms"
+        config = self._changed(IndexConfig(1, length_unit=unit))
+        lengths = _term_counts(texts, config.build_analyzer()) if config.length_unit == "terms" else map(len, texts)
+        return replace(config, chunk_size=_mean(list(lengths)))
+
+    def _changed(self, config: IndexConfig) -> IndexConfig:
+        changes: dict[str, Any] = {} if self.preprocess_func is None else {"analyzer": self.preprocess_func}
+        changes |= self.bm25_params or {}
+        return replace(config, **changes) if changes else config
+
+
+def _term_counts(texts: Sequence[str], analyzer: TextAnalyzer) -> list[int]:
+    contract_of(analyzer)  # refuses one that returns no list of str
+    return [chunk_length(text, analyzer(text), "terms") for text in texts]
+
+
+def _mean(lengths: Sequence[int]) -> float:
+    if not any(lengths):
+        msg = "texts must have a word, since their mean length becomes the chunk size"
+        raise InputError(f"{msg}; without texts, pass config=IndexConfig(chunk_size=...)")
+    return fmean(lengths)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from langchain_core.runnables.config import run_in_executor
+from langchain_core.structured_query import Comparator, Operator, Visitor
 from langchain_core.vectorstores import VectorStore
 
 from rag_bm25.checks import check_parameter, comparable
 from rag_bm25.definitions import options_of
 from rag_bm25.documents.chunks import Hit
-from rag_bm25.hits.diversity import diversify
+from rag_bm25.filters import parse_filter
+from rag_bm25.hits.diversity import SparseCosines, cosine_similarity, diversify
 from rag_bm25.hits.options import Effect, SearchOptions, options_that, read_given
 from rag_bm25.index.owning import IndexOwner
 from rag_bm25.index.searching.hybrid import HybridOptions
@@ -25,16 +29,15 @@ from rag_bm25.langchain.searching import (
     search,
     warn_of_missing_fields,
 )
-from rag_bm25.langchain.similarity import compare
 from rag_bm25.query.query import Query
 from rag_bm25.store.rows import MAX_K
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
-    import numpy as np
     from langchain_core.documents import Document
     from langchain_core.embeddings import Embeddings
+    from langchain_core.structured_query import Comparison, Operation, StructuredQuery
     from numpy.typing import NDArray
     from typing_extensions import Self
 
@@ -42,6 +45,17 @@ if TYPE_CHECKING:
     from rag_bm25.langchain.searching import SearchMode
     from rag_bm25.query.query import QueryLike
 
+COMPARISONS = {
+    Comparator.EQ: "$eq",
+    Comparator.NE: "$ne",
+    Comparator.GT: "$gt",
+    Comparator.GTE: "$gte",
+    Comparator.LT: "$lt",
+    Comparator.LTE: "$lte",
+    Comparator.IN: "$in",
+    Comparator.NIN: "$nin",
+    Comparator.CONTAIN: "$contains",
+}
 _OWN = ("mode", "query_embedding", "filter", "namespace")
 # Options that leave out chunks which share a term with the query.
 _LEAVING_OUT = options_of(SearchOptions).keys() - options_that(Effect.WEIGHS)
@@ -292,7 +306,7 @@ class MilvusBM25VectorStore(IndexOwner, VectorStore):
         """
         check_parameter("lambda_mult", lambda_mult, "a number in [0, 1]", 0 <= comparable(lambda_mult) <= 1)
         request = self._request(query, kwargs)
-        hits, similarity = compare(self.index, request.mode, self._search(request, max(k, fetch_k)))
+        hits, similarity = _compare(self.index, request.mode, self._search(request, max(k, fetch_k)))
         return [to_document(hits[at]) for at in diversify(self._relevance(request, hits), similarity, lambda_mult, k)]
 
     async def amax_marginal_relevance_search(
@@ -369,3 +383,62 @@ class MilvusBM25VectorStore(IndexOwner, VectorStore):
 def _by_vector(embedding: list[float], options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options of a search for a vector, whose query has no text."""
     return {**options, "mode": "dense", "query_embedding": embedding}
+
+
+def _compare(
+    index: BM25Index, mode: SearchMode, hits: Sequence[Hit]
+) -> tuple[list[Hit], NDArray[np.float64] | SparseCosines]:
+    """Return the hits whose vectors can be had, and the similarity of each with each other, in 0..1."""
+    if mode == "sparse" and hits:
+        lexical = index.encode_documents([hit.text for hit in hits], [hit.metadata for hit in hits])
+        return list(hits), SparseCosines(lexical)
+    vectors = {}
+    for namespace in {hit.namespace for hit in hits}:
+        ids = [hit.id for hit in hits if hit.namespace == namespace]
+        found = index.get_embeddings(ids, namespace=namespace)
+        vectors.update({(namespace, id_): vector for id_, vector in found.items()})
+    stored = [hit for hit in hits if (hit.namespace, hit.id) in vectors]  # the others were deleted meanwhile
+    if not stored:
+        return [], np.empty((0, 0))
+    return stored, (1 + cosine_similarity(np.array([vectors[hit.namespace, hit.id] for hit in stored]))) / 2
+
+
+class MilvusBM25Translator(Visitor):
+    """Translate structured queries into the filters of :mod:`rag_bm25.filters`.
+
+    ``SelfQueryRetriever`` asks a model for a query and a filter, and this class for the keywords of the search. A dot
+    in an attribute steps into a nested object. Dates are compared as text, so the metadata must have them in the form
+    ``2026-01-31``.
+
+    Examples
+    --------
+    ::
+
+        store = MilvusBM25VectorStore(index)
+        translator = MilvusBM25Translator()
+        SelfQueryRetriever.from_llm(llm, store, contents, attributes, structured_query_translator=translator)
+    """
+
+    allowed_comparators = tuple(COMPARISONS)
+    allowed_operators = (Operator.AND, Operator.OR, Operator.NOT)
+
+    def visit_operation(self, operation: Operation) -> dict[str, Any]:
+        self._validate_func(operation.operator)
+        parts = [part.accept(self) for part in operation.arguments]
+        if operation.operator == Operator.NOT:
+            return {"$not": parts[0] if len(parts) == 1 else {"$and": parts}}
+        return {f"${operation.operator.value}": parts}
+
+    def visit_comparison(self, comparison: Comparison) -> dict[str, Any]:
+        self._validate_func(comparison.comparator)
+        value = comparison.value
+        if isinstance(value, Mapping) and "date" in value:  # how LangChain's parser reads a date
+            value = value["date"]
+        return {comparison.attribute: {COMPARISONS[comparison.comparator]: value}}
+
+    def visit_structured_query(self, structured_query: StructuredQuery) -> tuple[str, dict[str, Any]]:
+        found: dict[str, Any] = {}
+        if structured_query.filter is not None:
+            found["filter"] = structured_query.filter.accept(self)
+            parse_filter(found["filter"])
+        return structured_query.query, found

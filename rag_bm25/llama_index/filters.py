@@ -33,7 +33,7 @@ def to_filter(filters: MetadataFilters | FilterLike | Filter) -> Filter | None:
 
     Parameters
     ----------
-    filters : MetadataFilters, mapping, str, Filter or None
+    filters : MetadataFilters, mapping, Filter or None
         A `key` is literal, also with a dot in it. ``any`` and ``all`` ask for elements of arrays, ``text_match`` for a
         part of a string.
 

@@ -47,7 +47,7 @@ class MilvusBM25Retriever(IndexOwner, BaseRetriever):  # type: ignore[misc, unus
         Where to search; opened and closed by the caller, or by :meth:`from_uri` and :meth:`close`.
     similarity_top_k : int
         Maximum number of nodes, in 1..16384.
-    filters : MetadataFilters, mapping or str, optional
+    filters : MetadataFilters or mapping, optional
         LlamaIndex's filters, or those of :meth:`rag_bm25.BM25Index.search`.
     namespace : str, sequence of str or None
         Namespaces to search; None for all. LlamaIndex drops all nodes of one id but the first, so ids should differ.

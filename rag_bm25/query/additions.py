@@ -6,8 +6,7 @@ An inner product adds up everything that a query asks for, hence three rules:
   addition: a rare synonym, whose IDF is high, does not come before the word of the query. Lucene does the same by
   giving all of them the df of the most frequent one (``SynonymQuery``, ``TopTermsBlendedFreqScoringRewrite``).
 * A term counts for one reason: as part of the query, or else for the reason that gives it the largest weight.
-* The terms of the query keep their weight, unless a rule replaces them. Those of a compound, such as S5-D2, S5 and D2,
-  together weigh as the heaviest of them.
+* The terms of the query keep their weight, unless a rule replaces them.
 """
 
 from __future__ import annotations
@@ -22,14 +21,13 @@ from rag_bm25.query.terms import PLAIN_SOURCE, QueryTerm, TermGroup, TermSource
 from rag_bm25.vectors.terms import is_word, term_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from rag_bm25.analysis.text import AnalysedText
     from rag_bm25.weighting.query import QueryWeighting
 
 
 _NUMERAL_SOURCE = TermSource(within_chinese=True)
-_SHARE = "share, so that a compound weighs as the heaviest of its terms"
 
 
 @dataclass(frozen=True)
@@ -62,25 +60,11 @@ class ExpandedQuery:
     own: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))  # the boost of each occurrence
     questions: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))  # likewise
     additions: Counter[Addition] = field(default_factory=Counter)
-    compounds: list[tuple[str, ...]] = field(default_factory=list)  # terms of its own of each
     numerals: set[str] = field(default_factory=set)  # of its own terms, the digits of articles
 
-    def shares(self, weights_of: Callable[[Sequence[str]], Sequence[float]]) -> dict[str, float]:
-        """Return the factor of each term of a compound, the mean of the occurrences of the term."""
-        of_occurrences: dict[str, list[float]] = defaultdict(list)
-        for compound in self.compounds:
-            weights = weights_of(compound)
-            share = max(weights) / math.fsum(weights) if any(weights) else 1.0
-            for term in compound:
-                of_occurrences[term].append(share)
-        return {term: _mean(some, len(self.own[term])) for term, some in of_occurrences.items() if term in self.own}
-
-    def own_terms(self, shares: Mapping[str, float]) -> list[QueryTerm]:
+    def own_terms(self) -> list[QueryTerm]:
         """Return the terms of the query itself."""
-        return [
-            QueryTerm(term, len(boosts), self._own_source(term, shares.get(term, 1.0)))
-            for term, boosts in self.own.items()
-        ]
+        return [QueryTerm(term, len(boosts), self._own_source(term)) for term, boosts in self.own.items()]
 
     def question_terms(self, weight: float) -> list[QueryTerm]:
         """Return the terms of question words with their weight."""
@@ -98,16 +82,15 @@ class ExpandedQuery:
         for addition, qtf in self.additions.items():
             check_budget()
             factors = (*addition.factors, *_limit(addition, weight_of))
-            source = TermSource(addition.reason, factors, None, bool(addition.phrase), addition.is_numeral)
+            source = TermSource(addition.reason, factors, bool(addition.phrase), addition.is_numeral)
             boost = source.boost * float(weighting.term_weights(qtf))
             for term in addition.terms:
                 if term not in self.own and boost > heaviest.get(term, (0.0,))[0]:
                     heaviest[term] = boost, QueryTerm(term, qtf, source)
         return [term for _, term in heaviest.values()]
 
-    def _own_source(self, term: str, share: float) -> TermSource:
+    def _own_source(self, term: str) -> TermSource:
         factors = _mean_boost(self.own[term])
-        factors += ((_SHARE, share),) if share != 1 else ()
         if not factors:
             return _NUMERAL_SOURCE if term in self.numerals else PLAIN_SOURCE
         return TermSource(factors=factors, within_chinese=term in self.numerals)
@@ -127,11 +110,6 @@ def _mean_boost(boosts: list[float]) -> tuple[tuple[str, float], ...]:
     same = min(boosts) == max(boosts)
     name = "boost, in the query" if same else "boost, mean of its occurrences in the query"
     return ((name, math.fsum(boosts) / len(boosts)),)
-
-
-def _mean(shares: list[float], occurrences: int) -> float:
-    """Return the mean share of the occurrences of a term, some of which are in a compound."""
-    return math.fsum([*shares, *[1.0] * occurrences][:occurrences]) / occurrences
 
 
 def _limit(addition: Addition, weight_of: Callable[[Iterable[str]], float]) -> Iterator[tuple[str, float]]:

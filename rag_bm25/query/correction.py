@@ -88,7 +88,7 @@ class Corrector:
         return next(filter(None, (self._nearest_form(term, word, beginning=word) for term in frequent)), "")
 
     def _respell(self, word: str, term: str) -> str:
-        """Return the form of the nearest term that is nearest to a word."""
+        """Return how texts write the term nearest to a word: of several forms, the one most like the word."""
         found = self.speller.respell_words([term])
         return self._nearest_form(found[0].terms[0][0], word) if found else ""
 

@@ -16,7 +16,7 @@ from rag_bm25.vectors.terms import CHARACTERS, WORDS, channel_of, is_cjk, is_wor
 from rag_bm25.weighting.idf import idf
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 
 MAX_KEPT = 65_536
+MIN_DF_OF_CHUNK = 2  # a term that only the chunk itself has finds nothing else
 
 Factors: TypeAlias = tuple[tuple[str, float], ...]
 """Factors of a term, each with its name."""
@@ -70,9 +71,8 @@ class QueryEncoder:
         """Collect the terms of a query, each once and without weights: its own, then those that are added."""
         expander = self.expander or Expander(self.analyzer)
         expanded = expander.expand(Query.of(query), self.df_lookup(statistics))
-        shares = expanded.shares(partial(self._own_weights, statistics))
-        added = expanded.added_terms(self.weighting, partial(self._weight_of, statistics, shares))
-        terms = [*expanded.own_terms(shares), *added]
+        added = expanded.added_terms(self.weighting, partial(self._weight_of, statistics))
+        terms = [*expanded.own_terms(), *added]
         return [*terms, *self._question_terms(expanded, terms, statistics)], partial(expanded.groups, self.ids)
 
     def _question_terms(
@@ -101,10 +101,36 @@ class QueryEncoder:
         relevance = None
         if relevant:
             num_chunks = statistics.num_chunks
-            relevance = _count_relevant(ids, df, num_chunks, relevant)
+            relevance = RelevanceCounts.of(relevant, ids, df, num_chunks)
             idfs = self._idfs(terms, df, relevance.equivalent_df(df, num_chunks), statistics)
         weights = boost * (self.weighting.term_weights(qtf) * idfs)
         return QueryTerms(terms, ids, qtf, df, boost, weights, sources, group_words, relevance)
+
+    def weigh_chunk(
+        self,
+        chunk: SparseVector,
+        statistics: CorpusCounts,
+        term_of: Callable[[int], str | None],  # the term of an id, as the vocabulary has it
+        max_terms: int,
+    ) -> QueryTerms:
+        """Weigh the best terms of a chunk by stored weight times IDF: a query for chunks that resemble it.
+
+        That is what Lucene's MoreLikeThis does.
+        """
+        common = statistics.df(chunk.ids) >= MIN_DF_OF_CHUNK
+        wanted = [
+            QueryTerm(term, 1, TermSource("in the chunk", (("weight in the chunk, as stored", weight),)))
+            for id_, weight in zip(chunk.ids[common].tolist(), chunk.values[common].tolist(), strict=True)
+            if (term := term_of(id_)) is not None and weight > 0
+        ]
+        weighed = self.weigh(wanted, statistics)
+        best = np.sort(np.lexsort((weighed.ids, -weighed.weights))[:max_terms])
+        return replace(
+            weighed,
+            terms=[weighed.terms[at] for at in best],
+            sources=[weighed.sources[at] for at in best],
+            **{name: getattr(weighed, name)[best] for name in ("ids", "qtf", "df", "boost", "weights")},
+        )
 
     def _look_up(
         self, terms: Sequence[str], statistics: CorpusCounts
@@ -158,19 +184,14 @@ class QueryEncoder:
     def _ids_of(self, terms: Sequence[str]) -> NDArray[np.uint32]:
         return np.array([self.ids[term] for term in terms], np.uint32)
 
-    def _own_weights(self, statistics: CorpusCounts, terms: Sequence[str]) -> list[float]:
-        weights: list[float] = self.word_weights(statistics.df(self._ids_of(terms)), statistics).tolist()
-        return weights
-
-    def _weight_of(self, statistics: CorpusCounts, shares: Mapping[str, float], keys: Iterable[str]) -> float:
+    def _weight_of(self, statistics: CorpusCounts, keys: Iterable[str]) -> float:
         """Return how much distinct terms weigh together; unknown ones count as if one chunk had them."""
         if not statistics.num_chunks:
             return 0.0
         distinct = list(dict.fromkeys(keys))
         df = np.maximum(statistics.df(self._ids_of(distinct)), 1)
         once, channels = np.ones(len(distinct), np.int64), list(map(channel_of, distinct))
-        weights = self.weighting.weights(once, df, statistics.idf_inputs, channels).tolist()
-        return math.fsum(shares.get(term, 1.0) * weight for term, weight in zip(distinct, weights, strict=True))
+        return math.fsum(self.weighting.weights(once, df, statistics.idf_inputs, channels).tolist())
 
     def _boost_kinds(self, wanted: Sequence[QueryTerm]) -> list[QueryTerm]:
         """Give each term the factors of its kind; leave out those with a factor of 0."""
@@ -220,13 +241,3 @@ def _kind_of(term: str, source: TermSource) -> int:
     if channel == CHARACTERS:
         return _CHARACTER
     return _WORD_BIGRAM if is_word_bigram(term) else _CJK_BIGRAM
-
-
-def _count_relevant(
-    ids: NDArray[np.uint32], df: NDArray[np.int64], num_chunks: int, relevant: Sequence[SparseVector]
-) -> RelevanceCounts:
-    """Count the relevant chunks that have each term."""
-    held, counts = np.unique(np.concatenate([vector.ids for vector in relevant]), return_counts=True)
-    at = np.searchsorted(held, ids).clip(max=len(held) - 1)
-    r = np.where(held[at] == ids, counts[at], 0)
-    return RelevanceCounts.within(r, len(relevant), df, num_chunks)

@@ -6,21 +6,22 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rag_bm25.analysis.runs import is_syllabic
 from rag_bm25.analysis.text import AnalysedText
 from rag_bm25.budget import check_budget
 from rag_bm25.definitions import check_fields
 from rag_bm25.query.additions import Addition, ExpandedQuery
-from rag_bm25.query.numerals import spell_numbers
 from rag_bm25.query.spelling import MAX_LOOKUPS, Fuzzy, Speller, most_frequent
 from rag_bm25.query.synonyms import Synonyms
+from rag_bm25.scripts import HAN_DIGITS, han_number, read_han_number
 from rag_bm25.vectors.terms import BIGRAM_MARK, is_single, is_word
 
 if TYPE_CHECKING:
@@ -39,6 +40,8 @@ MAX_COMPLETIONS = 50
 All have the same weight, by the IDF of the most frequent one: which of them a chunk has says little. The first 64
 prefixes of a query are completed; any others are words like all others.
 """
+
+_NUMBERED = re.compile(rf"第\s*(?:(\d{{1,4}})|([{HAN_DIGITS}十百千]{{1,7}}))\s*([条條章节節款项項编編篇卷部])")
 
 
 @dataclass(frozen=True)
@@ -122,8 +125,6 @@ class Expander:
             counts -= Counter(match.source.terms if match.replaced else ())
         for term, count in counts.items():
             expanded.own[term] += [part.boost] * count
-        compounds: Callable[[str], list[tuple[str, ...]]] | None = getattr(self.analyzer, "compounds", None)
-        expanded.compounds.extend(compounds(part.text) if compounds is not None else ())
         for term in text.question_terms:
             expanded.questions[term].append(part.boost)
         if speller is not None:
@@ -201,3 +202,21 @@ def _respellings(speller: Speller, part: QueryPart, words: Sequence[str]) -> Ite
 
 def _boost(boost: float) -> tuple[tuple[str, float], ...]:
     return () if boost == 1 else (("boost, in the query", boost),)
+
+
+class SpeltNumber(NamedTuple):
+    """A number of an article, in digits or in characters."""
+
+    written: str
+    spelling: str  # all of what is written, with the number in characters, or in digits
+    digits: str = ""  # of what is written
+
+
+def spell_numbers(text: str) -> Iterator[SpeltNumber]:
+    """Yield the numbers of articles, chapters and other parts of a law: 第47条 is 第四十七条."""
+    for match in _NUMBERED.finditer(text):
+        written, digits, characters, unit = match.group(0, 1, 2, 3)
+        number = int(digits) if digits else read_han_number(characters)
+        if number:
+            spelt = han_number(number) if digits else str(number)
+            yield SpeltNumber(written, f"第{spelt}{unit}", digits or "")

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from rag_bm25.documents.encoder import FieldCounts
-    from rag_bm25.query.terms import ChunkShare, FeedbackFactor, QueryTerms
+    from rag_bm25.query.terms import QueryTerms
     from rag_bm25.vectors.sparse import SparseVector
     from rag_bm25.weighting.document import DocumentWeighting
     from rag_bm25.weighting.idf import IdfInputs
@@ -142,31 +142,8 @@ class ChunkFacts:
 
 def explain_factors(query: QueryFacts, at: int) -> list[Explanation]:
     """Explain the factors of a term's query weight but for the IDF; each description begins with a name and a comma."""
-    source = query.terms.sources[at]
-    factors = [Explanation(value, what) for what, value in source.factors]
-    factors += [] if source.feedback is None else [_explain_feedback(source.feedback)]
+    factors = [Explanation(value, what) for what, value in query.terms.sources[at].factors]
     return [*factors, _explain_repetition(query.weighting, int(query.terms.qtf[at]))]
-
-
-def _explain_feedback(factor: FeedbackFactor) -> Explanation:
-    """Explain the factor of feedback, chunk by chunk."""
-    chunks = tuple(_explain_chunk_share(chunk, stored) for chunk, stored in factor.shares)
-    if not factor.own:
-        return Explanation(factor.value, "feedback_weight, sum of:", chunks)
-    addition = "addition, sum of:" if chunks else "addition: none, from no chunk of the feedback"
-    details = (
-        Explanation(factor.keep, factor.keep_name),
-        Explanation(factor.addition, addition, chunks),
-        Explanation(factor.own, "own, weight of the term in the query before feedback and IDF"),
-    )
-    return Explanation(factor.value, f"feedback, {factor.keep_name} + addition / own, at least 0, from:", details)
-
-
-def _explain_chunk_share(chunk: ChunkShare, stored: float) -> Explanation:
-    parts = tuple(Explanation(value, what) for what, value in chunk.parts)
-    share = Explanation(chunk.share, f"share of the chunk, {chunk.formula} from:", parts)
-    details = (share, Explanation(stored, "weight of the term there, as stored"))
-    return Explanation(chunk.share * stored, f"chunk {chunk.chunk!r}, product of:", details)
 
 
 def _explain_repetition(weighting: QueryWeighting, qtf: int) -> Explanation:

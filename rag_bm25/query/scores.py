@@ -57,8 +57,7 @@ class TermScore:
     factors : dict of str to float
         What the IDF is multiplied by, by name: ``"qtf"``, which `k3` saturates, and, where they apply, ``"boost"``,
         ``"bigram_weight"``, ``"character_weight"``, ``"word_bigram_weight"``, ``"latin_weight"``,
-        ``"synonym_weight"``, ``"similarity"`` of a near spelling, ``"share"`` of an addition or a compound,
-        ``"feedback"`` or ``"feedback_weight"``.
+        ``"synonym_weight"``, ``"similarity"`` of a near spelling, ``"share"`` of an addition.
     query_weight : float
         Weight in the query, the product of `idf` and all `factors`, >= 0.
     weight : float

@@ -13,38 +13,9 @@ from rag_bm25.vectors.sparse import EMPTY, SparseVector
 from rag_bm25.weighting.idf import equivalent_df, relevance_weight
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from numpy.typing import NDArray
-
-
-@dataclass(frozen=True)
-class ChunkShare:
-    """The share of a chunk's vector that feedback adds to a query."""
-
-    chunk: str  # its id
-    share: float  # factor of its stored weights; negative for an irrelevant chunk
-    formula: str = ""
-    parts: tuple[tuple[str, float], ...] = ()  # the numbers of the formula, by name
-
-
-@dataclass(frozen=True)
-class FeedbackFactor:
-    """The factor by which feedback changes the weight of a term."""
-
-    keep: float  # the part of the term's own weight that remains, >= 0
-    keep_name: str
-    own: float  # weight in the query before feedback and IDF; 0 for a term that feedback adds
-    shares: tuple[tuple[ChunkShare, float], ...]  # the chunks with the term, and its stored weight in each
-
-    @property
-    def addition(self) -> float:
-        return math.fsum(chunk.share * stored for chunk, stored in self.shares)
-
-    @property
-    def value(self) -> float:
-        """``(keep * own + addition) / own``, or ``addition`` for a term that is not in the query; at least 0."""
-        return max(0.0, self.keep + self.addition / self.own if self.own else self.addition)
 
 
 @dataclass(frozen=True)
@@ -53,7 +24,6 @@ class TermSource:
 
     reason: str = ""  # as `explain` shows it, such as "synonym of 'contract'"; empty for a term of the query itself
     factors: tuple[tuple[str, float], ...] = ()  # by name, all > 0
-    feedback: FeedbackFactor | None = None
     of_phrase: bool = False  # whether bigrams stand for words, and so have the weight of words
     within_chinese: bool = False  # whether it is a number within a Chinese word, and so has the weight of Chinese
     is_question: bool = False  # whether it is of a question word
@@ -61,8 +31,7 @@ class TermSource:
     @cached_property
     def boost(self) -> float:
         """Product of all factors."""
-        product = math.prod(value for _, value in self.factors)
-        return product if self.feedback is None else product * self.feedback.value
+        return math.prod(value for _, value in self.factors)
 
 
 PLAIN_SOURCE = TermSource()
@@ -97,10 +66,17 @@ class RelevanceCounts:
     num_relevant: int  # R
 
     @classmethod
-    def within(cls, r: NDArray[np.int64], num_relevant: int, df: NDArray[np.int64], num_chunks: int) -> RelevanceCounts:
-        """Clip counts to ``R <= N`` and ``max(0, R - (N - df)) <= r <= min(df, R)``."""
-        # The statistics may be damaged, or older than the chunks.
-        num_relevant = min(num_relevant, num_chunks)
+    def of(
+        cls, relevant: Sequence[SparseVector], ids: NDArray[np.uint32], df: NDArray[np.int64], num_chunks: int
+    ) -> RelevanceCounts:
+        """Count the relevant chunks with each term, within ``R <= N`` and ``max(0, R - (N - df)) <= r <= min(df, R)``.
+
+        Statistics that are damaged, or older than the chunks, may have other bounds than the chunks.
+        """
+        held, counts = np.unique(np.concatenate([vector.ids for vector in relevant]), return_counts=True)
+        at = np.searchsorted(held, ids).clip(max=len(held) - 1)
+        r = np.where(held[at] == ids, counts[at], 0)
+        num_relevant = min(len(relevant), num_chunks)
         least, most = np.maximum(0, num_relevant - (num_chunks - df)), np.minimum(df, num_relevant)
         return cls(np.clip(r, least, most), num_relevant)
 
@@ -121,8 +97,8 @@ class QueryTerms:
     ids: NDArray[np.uint32]
     qtf: NDArray[np.int64]
     df: NDArray[np.int64]  # 0 for unknown terms
-    boost: NDArray[np.float64]  # of the source, > 0; 0 where feedback took the term out
-    weights: NDArray[np.float64]  # boost included; 0 for unknown terms, otherwise > 0 where the boost is
+    boost: NDArray[np.float64]  # of the source, > 0
+    weights: NDArray[np.float64]  # boost included; 0 for unknown terms, otherwise > 0
     sources: list[TermSource]
     group_words: GroupWords = tuple  # most searches need no groups
     relevance: RelevanceCounts | None = None  # that the IDF was computed with
@@ -161,6 +137,6 @@ class QueryTerms:
         """Return the weights as a vector; all are > 0, and terms that no chunk has are left out."""
         weights: dict[int, float] = {}
         for id_, weight in zip(self.ids.tolist(), self.weights.tolist(), strict=True):
-            if weight > ZERO_AS_FLOAT32:  # feedback and boosts may leave less
+            if weight > ZERO_AS_FLOAT32:  # boosts may leave less
                 weights[id_] = weights.get(id_, 0.0) + weight
         return SparseVector.from_dict(weights) if weights else EMPTY

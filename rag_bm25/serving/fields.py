@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 R = TypeVar("R", bound="Request")
 
-LIMITS = {"candidates": 1_000, "fb_docs": 100, "fb_terms": 1_000, "relevant": 100, "irrelevant": 100}
+LIMITS = {"candidates": 1_000, "fb_terms": 1_000, "relevant": 100}
 """Limits for those who ask over a network, where an index itself takes more."""
 
 

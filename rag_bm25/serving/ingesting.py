@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from rag_bm25.ingestion.files import Found
+    from rag_bm25.ingestion.source_roots import SourceRoot
 
 
 @dataclass(frozen=True)
@@ -17,14 +18,14 @@ class Ingestion:
 
     Parameters
     ----------
-    find : callable of () to Found
-        Finds them.
+    find : callable of sequence of SourceRoot to Found
+        Finds them, given the folders that the index remembers.
     watched : bool
         Whether those that change later are ingested, too.
     options : dict
         Those of :func:`rag_bm25.ingestion.ingest`.
     """
 
-    find: Callable[[], Found]
+    find: Callable[[Sequence[SourceRoot]], Found]
     watched: bool
     options: dict[str, Any]

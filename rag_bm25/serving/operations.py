@@ -252,8 +252,8 @@ class Operations:
             job.note(Progress("chunks", len(given), len(given)))
         return {"ids": ids, "count": len(ids)}
 
-    def ingest(self, found: Found, **options: Any) -> None:
-        """Bring the index up to date with files."""
+    def ingest(self, found: Found, **options: Any) -> list[str]:
+        """Bring the index up to date with files; return the sources that failed."""
         with self.jobs.run("ingest", repeats=True) as job:
             report = ingest(self._index, found, progress=job.report, **options)
             counts = {name: value for name, value in asdict(report).items() if isinstance(value, int)}
@@ -263,6 +263,7 @@ class Operations:
             job.reason = list_first(reasons)
             for reason in reasons:
                 LOGGER.warning("not ingested: %s", reason)
+            return list(report.failed)
 
     def delete(self, asked: requests.Delete) -> dict[str, Any]:
         """Delete chunks, and return how many there were."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, TypeAlias
 
 from rag_bm25.definitions import Between
+from rag_bm25.filters import FilterMapping  # noqa: TC001 - the definitions of options
 from rag_bm25.hits.options import Context, SearchOptions
 from rag_bm25.query.lookup import LAST
 from rag_bm25.query.query import MAX_SLOP, Query
@@ -28,7 +29,6 @@ Source: TypeAlias = Annotated[str, Between(1, MAX_QUERY)]
 Prefix: TypeAlias = Annotated[str, Between(0, 100)]
 Offset: TypeAlias = Annotated[int, Between(0, 1_000_000_000)]
 Namespaces: TypeAlias = str | Annotated[Sequence[str], Between(0, MAX_LISTED)]
-Filter: TypeAlias = Mapping[str, Any]  # no expressions: what strangers send must not reach the engine's parser
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +62,7 @@ class ScopeFields(NamespaceFields):
         Conditions on the metadata: an object such as {"source": "law.txt", "page": {"$gte": 3}}.
     """
 
-    filter: Filter | None = None
+    filter: FilterMapping | None = None
 
     def scope(self) -> dict[str, Any]:
         """Return the scope as an index takes it."""
@@ -372,7 +372,7 @@ class Delete(OneNamespace):
 
     ids: Ids | None = None
     source: Source | None = None
-    filter: Filter | None = None
+    filter: FilterMapping | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -384,7 +384,8 @@ class FindText(ScopeFields):
     pattern : str
         Text to find, such as E-404 or 第四十七条; with regex, a regular expression.
     regex : bool
-        Read the pattern as a regular expression, without look-around and back-references; ^ and $ are ends of lines.
+        Read the pattern as a regular expression of RE2, without look-around and back-references; ^ and $ are ends of
+        lines. The server needs the extra ``regex``.
     ignore_case : bool
         Let small and capital letters match each other.
     source : str

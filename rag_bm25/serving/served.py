@@ -13,7 +13,8 @@ from rag_bm25.errors import InputError, RagBM25Error, StoreError
 from rag_bm25.events import Events
 from rag_bm25.index.scoped import narrow
 from rag_bm25.index.searching.memo import QueryMemo
-from rag_bm25.ingestion.watching import message_of, take_snapshot, watch
+from rag_bm25.ingestion.source_roots import read_source_roots
+from rag_bm25.ingestion.watching import Watcher, message_of
 from rag_bm25.serving.access import ACCESS
 from rag_bm25.serving.answers import LOGGER, RefusedError, to_refusal
 from rag_bm25.serving.gate import Gate
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from rag_bm25.index.index import BM25Index
     from rag_bm25.ingestion.files import Found
+    from rag_bm25.ingestion.source_roots import SourceRoot
     from rag_bm25.serving.access import Access
     from rag_bm25.serving.fields import Request
     from rag_bm25.serving.ingesting import Ingestion
@@ -103,31 +105,32 @@ class Served:
 
     def _keep_up(self, plan: Ingestion) -> None:
         """Ingest, and go on with the files that change if they are watched, until the server stops."""
-        stopped, find, step = self.operations.jobs.stopped, partial(self._find, plan), partial(self._ingest, plan)
+        stopped, files = self.operations.jobs.stopped, Watcher(partial(self._find, plan), self._tell)
         try:
-            found = find()
-            known = take_snapshot(found)
-            step(found)
+            self._ingest_changes(plan, files)
         except (RagBM25Error, OSError) as error:
             self._tell(message_of(error))
-            known = {}  # all of them again
         if plan.watched:
-            watch(find, known, step, lambda seconds: not stopped.wait(seconds), self._tell)
+            files.watch(partial(self._ingest_changes, plan, files), lambda seconds: not stopped.wait(seconds))
 
-    def _find(self, plan: Ingestion) -> Found:
+    def _ingest_changes(self, plan: Ingestion, files: Watcher) -> None:
+        """Ingest the files that differ from what the index has, with the options that it remembers by now."""
+        files.catch_up(read_source_roots(self._index), lambda found: files.note(self._ingest(plan, found)))
+
+    def _find(self, plan: Ingestion, roots: Sequence[SourceRoot]) -> Found:
         """Find the files; that it fails is shown as a job, too, without the way to the folder."""
         try:
-            return plan.find()
+            return plan.find(roots)
         except (RagBM25Error, OSError) as error:
             shown = f"{Path(error.filename).name}: {error.strerror}" if isinstance(error, OSError) else str(error)
             with suppress(InputError), self.operations.jobs.run("ingest", repeats=True):
                 raise InputError(shown) from None
             raise
 
-    def _ingest(self, plan: Ingestion, found: Found) -> None:
-        """Ingest after the writes that wait; an error that is not foreseen must not end the watch."""
+    def _ingest(self, plan: Ingestion, found: Found) -> list[str]:
+        """Ingest after the writes that wait, and return the sources that failed; no error may end the watch."""
         try:
-            self.gate.write_in_turn(partial(self.operations.ingest, found, **plan.options))
+            return self.gate.write_in_turn(partial(self.operations.ingest, found, **plan.options))
         except (RagBM25Error, OSError):
             raise
         except Exception as error:  # noqa: BLE001 - of any kind

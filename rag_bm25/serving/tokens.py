@@ -11,7 +11,7 @@ import os
 import re
 import secrets
 import stat
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from hmac import compare_digest
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, cast
 from rag_bm25.definitions import Between, options_of, read_options
 from rag_bm25.documents.checks import check_namespace
 from rag_bm25.errors import ParameterError, RagBM25Error
-from rag_bm25.filters import parse_filter
+from rag_bm25.filters import FilterMapping, parse_filter
 from rag_bm25.serving.access import Access
 from rag_bm25.serving.answers import LOGGER
 
@@ -32,7 +32,6 @@ WRITABLE_BY_ALL = 0o002
 LIMITS = ("namespaces", "filter")
 
 Name: TypeAlias = Annotated[str, Between(1, 100)]
-Filter: TypeAlias = Mapping[str, Any]
 Names: TypeAlias = Annotated[Sequence[str], Between(1, 1_000)]
 
 
@@ -57,7 +56,7 @@ class Token:
     name: Name
     digest: str
     namespaces: Names | None = None
-    filter: Filter | None = None
+    filter: FilterMapping | None = None
     write: bool = False
 
     def __post_init__(self) -> None:

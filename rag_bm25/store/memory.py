@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rag_bm25.checks import kind_of
-from rag_bm25.errors import FilterError, FormatError, StoreError, short_repr
-from rag_bm25.filters import OPPOSITES, And, Comparison, Expression, Not, Or
+from rag_bm25.errors import FormatError, StoreError
+from rag_bm25.filters import ID, OPPOSITES, And, Comparison, Not, Or
 from rag_bm25.store.milvus.schema import CHUNK_FIELDS, LOG_FIELDS, check_name, generation_suffix
 from rag_bm25.store.rows import ALL_CHUNKS, ChunkRow, Match, check_metric
 from rag_bm25.store.storage import StorageInfo
@@ -50,7 +50,7 @@ class MemoryStore:
 
     For evaluation, and for the tests of programs that use an index: it needs no engine, starts at once, and ends with
     the process. The suite that tests the Milvus engines tests it, too: order, scores, filters and refusals are theirs.
-    What it cannot do is to evaluate Milvus expressions, and it reads every vector for every search.
+    It reads every vector for every search.
 
     Parameters
     ----------
@@ -69,6 +69,8 @@ class MemoryStore:
     """
 
     generation = 1
+    exclusive = True
+    late_seconds = 0.0
 
     def __init__(self, collection: str = "docs") -> None:
         check_name(collection)
@@ -101,17 +103,9 @@ class MemoryStore:
         return f"memory, collection {self._collection!r}{generation_suffix(self.generation)}"
 
     @property
-    def exclusive(self) -> bool:
-        return True
-
-    @property
     def write_lock(self) -> WriteLock:
         lock: WriteLock = self.collections.write_lock
         return lock
-
-    @property
-    def late_seconds(self) -> float:
-        return 0.0
 
     @property
     def writes_of_others(self) -> int:
@@ -294,7 +288,7 @@ class MemoryStore:
             and (longer_than is None or row.length > longer_than)
             and scope.having in row.text
             and row.pk > scope.after
-            and (where is None or matches(where, row.metadata))
+            and (where is None or matches(where, row.id, row.metadata))
         ]
 
 
@@ -368,19 +362,15 @@ def _best(rows: list[ChunkRow], found: NDArray[np.int64], exact: NDArray[np.floa
     return [Match(_read(rows[at], contents=arm.pks is None, vectors=arm.vectors), -score) for score, _, _, at in best]
 
 
-def matches(where: Filter, metadata: dict[str, Any]) -> bool:
+def matches(where: Filter, id: str, metadata: dict[str, Any]) -> bool:
     """Evaluate a filter, as :mod:`rag_bm25.filters` defines it."""
     if isinstance(where, And):
-        return all(matches(part, metadata) for part in where.parts)
+        return all(matches(part, id, metadata) for part in where.parts)
     if isinstance(where, Or):
-        return any(matches(part, metadata) for part in where.parts)
+        return any(matches(part, id, metadata) for part in where.parts)
     if isinstance(where, Not):
-        return not matches(where.part, metadata)
-    if isinstance(where, Expression):
-        raise FilterError(
-            f"the in-memory store cannot evaluate a Milvus expression, got {short_repr(where.text)}: use a mapping"
-        )
-    return _compare(where, _value(metadata, where.path))
+        return not matches(where.part, id, metadata)
+    return _compare(where, id if where.path == ID else _value(metadata, where.path))
 
 
 def _value(metadata: Any, path: tuple[str, ...]) -> Any:

@@ -12,9 +12,10 @@ law and Wikipedia have 677, 384, 250,000 and 3.3.
 from __future__ import annotations
 
 import json
+import re
 from bisect import bisect
 from collections.abc import Iterator, Sequence
-from functools import cached_property
+from functools import cache
 from itertools import chain, islice
 from pathlib import Path
 from random import Random
@@ -79,12 +80,6 @@ class Generator:
             ranks[again] = ranks[earlier[again]]
             yield "".join(map(self._phrase, ranks.tolist()))[:SIZE]
 
-    @cached_property
-    def _words(self) -> list[str]:
-        frequencies, _ = read_dictionary()
-        words = sorted(frequencies, key=lambda word: -frequencies[word])
-        return [word for word in words if all("\u4e00" <= character <= "\u9fff" for character in word)]
-
     def _phrase(self, rank: int) -> str:
         if rank not in self._phrases:
             random = Random(f"{self._seed} {rank}")
@@ -94,7 +89,16 @@ class Generator:
 
     def _word(self, rank: int) -> str:
         """Return a word of the dictionary; beyond its end, a name in Latin letters."""
-        return self._words[rank] if rank < len(self._words) else f" x{np.base_repr(rank, 36).lower()} "
+        words = chinese_words()
+        return words[rank] if rank < len(words) else f" x{np.base_repr(rank, 36).lower()} "
+
+
+@cache
+def chinese_words() -> list[str]:
+    """Return the words of jieba's dictionary that are Chinese, the most frequent first."""
+    frequencies, _ = read_dictionary()
+    words = filter(re.compile("[\u4e00-\u9fff]+").fullmatch, frequencies)
+    return sorted(words, key=lambda word: -frequencies[word])
 
 
 def real_chunks(files: Sequence[Path]) -> Iterator[str]:

@@ -12,9 +12,14 @@ from support.memory_store import Collections
 
 from rag_bm25 import StoreError, __version__
 from rag_bm25.cli import main
+from rag_bm25.cli.app import WRITING, app
 
 pytestmark = pytest.mark.usefixtures("databases")
 COMMANDS = ("ingest", "search", "explain", "stats", "verify", "delete", "calibrate", "evaluate")
+
+
+def test_what_is_said_of_interrupted_writes_is_said_of_commands() -> None:
+    assert set(WRITING) <= {command.name for command in app.registered_commands}
 
 
 def test_without_arguments_help_is_shown() -> None:

@@ -11,7 +11,7 @@ from rich.cells import cell_len
 from support.command_line import Databases, assert_fails, run, run_json
 
 from rag_bm25 import AnalyzerConfig, BM25Index, IndexConfig
-from rag_bm25.cli.passages import render_chunk_line
+from rag_bm25.cli.listing import render_chunk_line
 from rag_bm25.documents.chunks import Chunk
 
 pytestmark = pytest.mark.usefixtures("databases")

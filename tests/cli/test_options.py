@@ -13,7 +13,6 @@ from support.command_line import Databases, run, run_json
 
 from rag_bm25 import (
     MMR,
-    RM3,
     RRF,
     RSJ,
     BM25Index,
@@ -24,7 +23,6 @@ from rag_bm25 import (
     Query,
     QueryExpansion,
     QueryWeighting,
-    Rocchio,
     ValueBoost,
     Weighted,
 )
@@ -108,9 +106,8 @@ GIVEN: list[tuple[list[str], dict[str, Any]]] = [
         ["--expansion", "numerals=false,synonyms=synonyms.txt"],
         {"expansion": QueryExpansion(numerals=False, synonyms=Synonyms.parse("quagmire, trial"))},
     ),
-    (["--feedback", "rocchio:relevant=d,irrelevant=a,beta=0.5"], {"feedback": Rocchio(["d"], ["a"], beta=0.5)}),
-    (["--feedback", "rm3"], {"feedback": RM3()}),
-    (["--feedback", "rsj:relevant=d,relevant=a"], {"feedback": RSJ(["d", "a"])}),
+    (["--feedback", "d"], {"feedback": RSJ(["d"])}),
+    (["--feedback", "relevant=d,relevant=a,fb_terms=5"], {"feedback": RSJ(["d", "a"], fb_terms=5)}),
     (["--min-should-match", "100%"], {"min_should_match": "100%"}),
     (["--statistics", "all"], {"statistics": "all"}),
     (["--statistics", '{"kind": "law"}'], {"statistics": {"kind": "law"}}),
@@ -199,7 +196,7 @@ def test_options_of_a_hybrid_search_are_those_of_python(
         (["--group", "source:0"], "--group: group.size must be an int in 1..16384, got 0"),
         (["--context", "page"], "--context: context must be one of neighbors, document, got 'page'"),
         (["--min-should-match", "2x"], "--min-should-match: min_should_match must be an int or a str such as"),
-        (["--feedback", "rsj"], "--feedback: feedback.relevant is missing"),
+        (["--feedback", "fb_terms=5"], "--feedback: feedback.relevant is missing"),
         (["--weighting", "k2=2"], "--weighting: weighting has no 'k2'; it has idf, "),
         (["--statistics", "{bad"], "--statistics: statistics must be one of namespace, all or a mapping"),
         (["--rerank", "by_id"], "--rerank: must be proximity or MODULE:NAME, such as"),

@@ -13,9 +13,11 @@ from typing import Any
 import pytest
 from support.command_line import Databases, run, run_json
 
-from rag_bm25.cli import ingesting
+from rag_bm25 import BM25Index
 from rag_bm25.errors import InputError
+from rag_bm25.ingestion import read_source_roots
 from rag_bm25.ingestion.files import Found
+from rag_bm25.ingestion.watching import Watcher
 
 pytestmark = pytest.mark.usefixtures("databases")
 ROOT = Path(__file__).parents[2]
@@ -176,16 +178,26 @@ def test_standard_input_is_read_before_the_database_is_opened(databases: Databas
     assert len(chunks()) > 1
 
 
+def test_they_are_those_of_the_generation_in_force(folder: Path) -> None:
+    ingest(folder, "--exclude", "*.txt")
+    before = chunks()
+    assert run("reindex", "--k1", "0.9").exit_code == 0
+    assert run("reindex", "--drop-old").exit_code == 0
+    ingest(folder)
+    assert chunks() == before
+
+
 def test_a_watch_goes_by_them(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ingest(folder, "--exclude", "new.txt", "--split-size", 100)
     before = chunks()
     seen: list[Found] = []
 
-    def watch(find: Callable[[], Found], *_: object) -> None:
+    def watch(watcher: Watcher, step: Callable[[], object], _: object) -> None:
         (folder / "new.txt").write_text("new")
-        seen.append(find())
+        seen.append(watcher._look())
+        step()
 
-    monkeypatch.setattr(ingesting.watching, "watch", watch)
+    monkeypatch.setattr(Watcher, "watch", watch)
     ingest(folder, "--watch")
     assert "new.txt" not in [file.path.name for file in seen[0].files]
     assert chunks() == before
@@ -195,8 +207,9 @@ def test_a_server_goes_by_them(folder: Path, monkeypatch: pytest.MonkeyPatch) ->
     pytest.importorskip("mcp", reason='serving needs rag-bm25[serve]: pip install "rag-bm25[serve]"')
     ingest(folder, "--include", "a.txt")
 
-    def served(*arguments: Any) -> None:
-        raise InputError(f"found {[file.path.name for file in arguments[-1].find().files]}")
+    def served(index: BM25Index, *arguments: Any) -> None:
+        found = arguments[-1].find(read_source_roots(index))
+        raise InputError(f"found {[file.path.name for file in found.files]}")
 
     monkeypatch.setattr("rag_bm25.serving.served.Served", served)
     assert "found ['a.txt']" in run("serve", "--mcp", "--ingest", folder).stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import random
@@ -14,12 +15,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.clocks import PATIENCE
 from support.command_line import Databases, run, run_json
 
+from rag_bm25 import BM25Index
 from rag_bm25.cli import ingesting
-from rag_bm25.cli.watching import stop_by_signals
+from rag_bm25.cli.ingesting import stop_by_signals
 from rag_bm25.errors import StoreLockedError
-from rag_bm25.ingestion.watching import SETTLING, Pause, watch
+from rag_bm25.ingestion import find_files, watching
+from rag_bm25.ingestion.opening import open_regular
+from rag_bm25.ingestion.watching import RETRY, SETTLING, Pause, Watcher
 
 pytestmark = pytest.mark.usefixtures("databases")
 ROOT = Path(__file__).parents[2]
@@ -160,6 +165,141 @@ def test_standard_input_is_refused(databases: Databases) -> None:
     assert databases.opened == []
 
 
+def fail_to_read(monkeypatch: pytest.MonkeyPatch, *names: str) -> set[str]:
+    """Let files of some names fail to be read; return the names, of which one is taken out to mend it."""
+    failing = {*names}
+
+    def open_(path: Path, real: Path) -> Any:
+        if path.name in failing:
+            raise OSError(errno.EACCES, "Permission denied", str(path))
+        return open_regular(path, real)
+
+    for module in ("reading", "unchanged"):
+        monkeypatch.setattr(f"rag_bm25.ingestion.{module}.open_regular", open_)
+    return failing
+
+
+def test_a_file_of_which_only_the_permission_is_mended_is_read(
+    folder: Path, meanwhile: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failing = fail_to_read(monkeypatch, "law.txt")
+    meanwhile(lambda: None, failing.clear, lambda: os.utime(folder / "law.txt", ns=times(folder / "law.txt")))
+    result = run("ingest", folder, "--watch")
+    assert result.stderr.count("Permission denied") == 1
+    assert sources() == {"docs/law.txt": 1, "docs/note.md": 1}
+
+
+def times(path: Path) -> tuple[int, int]:
+    """The times that a file has, so that setting them changes it as chmod does."""
+    state = path.stat()
+    return state.st_atime_ns, state.st_mtime_ns
+
+
+def test_a_file_that_failed_is_read_with_the_next_change(
+    folder: Path, meanwhile: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failing = fail_to_read(monkeypatch, "law.txt", "note.md")
+    meanwhile(failing.clear, lambda: (folder / "new.txt").write_text("new"))
+    assert "3 files" in run("ingest", folder, "--watch").stdout
+    assert sources() == {"docs/law.txt": 1, "docs/new.txt": 1, "docs/note.md": 1}
+
+
+def test_a_file_that_failed_is_read_again_after_a_while(
+    folder: Path, meanwhile: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failing, now = fail_to_read(monkeypatch, "law.txt"), [0.0]
+    monkeypatch.setattr(watching.time, "monotonic", lambda: now[0])
+
+    def wait() -> None:
+        now[0] += RETRY
+
+    meanwhile(wait, wait, failing.clear, wait)
+    result = run("ingest", folder, "--watch")
+    assert result.stderr.count("Permission denied") == 2  # at first, after a minute, and not again after one more
+    assert sources() == {"docs/law.txt": 1, "docs/note.md": 1}
+
+
+def test_a_file_that_is_deleted_below_a_folder_that_could_not_be_read_is_pruned(
+    folder: Path, meanwhile: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "in").mkdir()
+    (folder / "in" / "gone.txt").write_text("gone")
+    (folder / "in" / "kept.txt").write_text("kept")
+    walk, locked = os.walk, [False]
+
+    def lock(top: Path, onerror: Any) -> Any:
+        for inner, folders, names in walk(top, onerror=onerror):
+            if locked[0] and "in" in folders:
+                folders.remove("in")
+                onerror(OSError(errno.EACCES, "Permission denied", str(folder / "in")))
+            yield inner, folders, names
+
+    def unlock() -> None:
+        seen.append(sources())
+        locked[0] = False
+        (folder / "in" / "gone.txt").unlink()
+
+    seen: list[dict[str, int]] = []
+    monkeypatch.setattr("rag_bm25.ingestion.files.os.walk", lock)
+    meanwhile(lambda: locked.insert(0, True), unlock)
+    result = run("ingest", folder, "--watch", "--prune")
+    assert result.stderr.count("Permission denied") == 1
+    assert seen[0] == {"docs/in/gone.txt": 1, "docs/in/kept.txt": 1, "docs/law.txt": 1, "docs/note.md": 1}
+    assert sources() == {"docs/in/kept.txt": 1, "docs/law.txt": 1, "docs/note.md": 1}
+
+
+def test_options_that_another_run_has_stored_hold_from_then_on(folder: Path, meanwhile: Any) -> None:
+    (folder / "drafts").mkdir()
+    meanwhile(
+        lambda: run("ingest", folder, "--exclude", "drafts/", "--split-size", 40),
+        lambda: (folder / "drafts" / "secret.md").write_text("secret"),
+        lambda: (folder / "long.txt").write_text("many words " * 10),
+    )
+    assert run("ingest", folder, "--watch").exit_code == 0
+    assert sources() == {"docs/law.txt": 1, "docs/long.txt": 3, "docs/note.md": 1}
+
+
+def drop_file(databases: Databases) -> None:
+    """What deleting the database file does."""
+    databases.clear()
+
+
+@pytest.mark.parametrize("drop", [lambda _: run("drop", "--yes"), drop_file], ids=["dropped", "deleted"])
+def test_an_index_that_was_dropped_is_made_whole_again(
+    folder: Path, meanwhile: Any, databases: Databases, drop: Callable[[Databases], object]
+) -> None:
+    meanwhile(lambda: drop(databases), lambda: (folder / "law.txt").write_text("new words"))
+    result = run("ingest", folder, "--watch")
+    assert sources() == {"docs/law.txt": 1, "docs/note.md": 1}
+    assert result.stderr.count("as if it was dropped: all of them are ingested again") == 1
+
+
+def test_a_namespace_that_was_dropped_is_made_whole_again(folder: Path, meanwhile: Any, databases: Databases) -> None:
+    def drop() -> None:
+        with BM25Index.from_store(databases.store(*next(iter(databases)))) as index:
+            index.drop_namespace("team")
+
+    meanwhile(drop, (folder / "law.txt").unlink)
+    result = run("ingest", folder, "--watch", "--namespace", "team")
+    assert {row["source"] for row in run_json("list", "sources", "--namespace", "team")} == {"docs/note.md"}
+    assert result.stderr.count("all of them are ingested again") == 1
+
+
+def test_what_was_not_pruned_is_counted_with_what_goes_later(folder: Path, meanwhile: Any) -> None:
+    for number in range(20):
+        (folder / f"{number}.txt").write_text(f"note {number}")
+
+    def delete(*numbers: int) -> None:
+        for number in numbers:
+            (folder / f"{number}.txt").unlink()
+
+    meanwhile(lambda: delete(*range(8)), lambda: delete(8))
+    result = run("ingest", folder, "--watch", "--prune")
+    assert "8 of 22 files are gone" in result.stderr
+    assert "9 of 22 files are gone" in result.stderr
+    assert len(sources()) == 22
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_any_sequence_of_changes_ends_as_one_ingestion_of_the_result(folder: Path, meanwhile: Any, seed: int) -> None:
     chance = random.Random(seed)
@@ -194,12 +334,8 @@ def test_a_file_is_read_when_it_is_no_longer_written(tmp_path: Path) -> None:
             file.write_text("x" * next(pauses))
         return seconds == SETTLING or not steps
 
-    def find() -> Any:
-        from rag_bm25.ingestion import find_files
-
-        return find_files([tmp_path])
-
-    watch(find, {}, lambda found: steps.append(found.files[0].path.read_text()), pause, print)
+    watcher = Watcher(lambda roots: find_files([tmp_path], roots=roots), print)
+    watcher.watch(lambda: steps.append(watcher.take([]).files[0].path.read_text()), pause)
     assert steps == [file.read_text()]
 
 
@@ -233,5 +369,5 @@ def test_a_signal_ends_it_cleanly_on_the_embedded_engine(folder: Path, tmp_path:
             printed += watcher.stdout.readline()
         found = subprocess.run([*command[:3], "search", "new"], cwd=tmp_path, env=environment, capture_output=True)
         watcher.send_signal(signal.SIGINT)
-        assert watcher.wait(60) == 0
+        assert watcher.wait(PATIENCE) == 0
     assert b"docs/new.txt#0" in found.stdout

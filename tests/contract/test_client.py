@@ -11,7 +11,7 @@ import pytest
 
 from rag_bm25.errors import FilterError, StoreError
 from rag_bm25.filters import parse_filter
-from rag_bm25.store.milvus import MilvusStore, client
+from rag_bm25.store.milvus import MilvusStore, client, searching
 from rag_bm25.store.rows import ChunkRow, DenseField, LogRow, Scope, SearchArm
 from rag_bm25.vectors.sparse import EMPTY, SparseVector
 
@@ -123,10 +123,11 @@ def test_errors_are_the_same_by_column_and_by_pymilvus(
     store.create()
     store.insert_chunks([chunk(1, dense=False)])
     messages = []
+    monkeypatch.setattr(searching, "where_clause", lambda dialect, scope: 'nothing_of_this_name == "a"')
     for sender in (client._sender, lambda: None):
         monkeypatch.setattr(client, "_sender", sender)
         with pytest.raises(FilterError) as caught:
-            store.search([chunk(1).vector], SearchArm(1, Scope(parse_filter('nothing_of_this_name == "a"'))))
+            store.search([chunk(1).vector], SearchArm(1))
         messages.append(str(caught.value))
     assert messages[0] == messages[1]
     assert "search" not in messages[0]

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from support import engines
+from support.clocks import PATIENCE
 from support.programs import environment, run_python
 from support.reference import split
 
@@ -121,7 +122,7 @@ def test_workers_that_open_a_new_index_on_a_server_at_once_all_get_it(engine: st
     uri, name = engines.uri_of(engine), f"workers_{os.getpid()}"
     commands = [[sys.executable, "-c", WORKER, uri, name, str(number), str(tmp_path)] for number in range(3)]
     workers = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment()) for command in commands]
-    assert [worker.communicate(timeout=120)[1] for worker in workers] == ["", "", ""]
+    assert [worker.communicate(timeout=PATIENCE)[1] for worker in workers] == ["", "", ""]
     with BM25Index.open(uri, name, config=CONFIG, timeout=60) as index:
         index.add(["t1"], ids=["a"])
         assert (index.config.chunk_size, index.stats().num_chunks, index.verify().ok) == (4, 1, True)

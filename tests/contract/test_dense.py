@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from support import engines
 from support.rows import ONE, SLOW, by_pk, chunk, pks
 
-from rag_bm25.errors import FilterError, FormatError, StoreError
-from rag_bm25.filters import Expression, parse_filter
+from rag_bm25.errors import FormatError, StoreError
+from rag_bm25.filters import parse_filter
 from rag_bm25.store.protocol import Store
 from rag_bm25.store.rows import ChunkRow, DenseField, DenseMetric, Scope, SearchArm
 from rag_bm25.vectors.sparse import EMPTY, SparseVector
@@ -240,13 +240,6 @@ class TestDense:
         assert dense.search([ONE], SearchArm(2)) == [[]]
         (row,) = dense.get_chunks([chunk(1).pk], vectors=True, dense=True)
         assert (dense_of(row).tolist(), row.vector.to_dict()) == (second.tolist(), {7: 2.0})
-
-    @ONE_METRIC
-    def test_a_bad_filter_is_a_filter_error(self, dense: Store, metric: DenseMetric) -> None:
-        dense.insert_chunks([dense_chunk(1, np.ones(DIM))])
-        query, bad = np.ones(DIM, np.float32), Expression("nosuchfield == 1")
-        with pytest.raises(FilterError):
-            dense.search(query[None], SearchArm(1, Scope(bad), metric=metric))
 
     def test_another_metric_is_refused(self, dense: Store, metric: DenseMetric) -> None:
         other: DenseMetric = "IP" if metric == "COSINE" else "COSINE"

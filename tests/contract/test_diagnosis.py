@@ -42,25 +42,22 @@ def test_the_details_are_those_of_the_chunks(index: BM25Index) -> None:
     assert {name: set(values) for name, values in excluded.details["values"].items()} == {"kind": {"'law'", "'memo'"}}
     missing = index.diagnose("fig", filter={"years": 1}).reasons[0].details
     assert missing == {"missing": ["years"], "fields": ["kind", "note", "of", "source", "year"]}
+    (other,) = index.diagnose("fig", "a", filter={"$id": {"$gt": "a"}}).reasons
+    assert (other.code, other.details["values"]) == ("filter", {"$id": ["'a'"]})
 
 
 @pytest.mark.parametrize("id_", list(CHUNKS))
 @pytest.mark.parametrize(
     ("where", "passing"),
-    [({"year": {"$gte": 2025}}, "b"), ({"kind": {"$in": ["law"]}}, "ab"), ({"note": {"$like": "a %"}}, "a")],
+    [
+        ({"year": {"$gte": 2025}}, "b"),
+        ({"kind": {"$in": ["law"]}}, "ab"),
+        ({"note": {"$like": "a %"}}, "a"),
+        ({"$id": "b"}, "b"),
+    ],
 )
 def test_a_filter_excludes_the_chunks_that_do_not_pass_it(
     index: BM25Index, id_: str, where: dict[str, Any], passing: str
 ) -> None:
     found = codes(index.diagnose("fig pear", id_, filter=where))
     assert found == ([] if id_ in passing else ["filter"])
-
-
-def test_a_filter_in_the_language_of_milvus_is_read_for_its_fields(index: BM25Index, engine: str) -> None:
-    if engine == "memory":
-        pytest.skip("it has no filter expressions")
-    assert codes(index.diagnose("fig", filter='metadata["years"] > 3')) == ["filter_field"]
-    (excluded,) = index.diagnose("fig", filter='metadata["kind"] == "memo"').reasons
-    assert list(excluded.details["values"]) == ["kind"]
-    assert codes(index.diagnose("fig", "a", filter='metadata["year"] > 2024')) == ["filter"]
-    assert codes(index.diagnose("fig", "b", filter='metadata["year"] > 2024')) == []

@@ -2,12 +2,17 @@
 
 The files were made by commit 8fbae08, whose format is 2: three chunks, of which one was updated, one of the same id in
 another namespace, a deleted one, and an older row of "法" that an update has left in the other slot.
+
+The rows in format-4.json were made by commit 5213701d, whose format is 4: a folder in each of two namespaces, ingested
+with dense vectors and, of one folder, options; a file of it that has changed between two runs; a chunk that was added
+by hand, and an older row of it in the other slot.
 """
 
 from __future__ import annotations
 
 import json
 import tarfile
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +21,7 @@ from typing import Any
 import pytest
 from click.testing import Result
 from support import engines
+from support.former_rows import FILES, Embedder, insert_format_4, write_files
 from support.memory_store import MemoryStore
 from typer.testing import CliRunner
 
@@ -30,13 +36,13 @@ from rag_bm25 import (
     QueryWeighting,
 )
 from rag_bm25.cli.app import app
-from rag_bm25.index.maintenance.former import FormerIndex, is_former
-from rag_bm25.ingestion import reindex
-from rag_bm25.ingestion.source_roots import read_source_roots, set_source_roots
+from rag_bm25.ingestion import find_files, ingest, reindex
+from rag_bm25.ingestion.former import open_former, read_former_config, reindex_former, scan_former
+from rag_bm25.ingestion.source_roots import read_source_roots
 from rag_bm25.statistics.log.keys import keys_of
 from rag_bm25.statistics.log.settings import ConfigRow, read_config, write_config
-from rag_bm25.statistics.log.source_roots import SourceRoot
 from rag_bm25.store.milvus import MilvusStore
+from rag_bm25.store.protocol import Store
 
 embedded = pytest.mark.skipif(not engines.lite_version(), reason="milvus-lite is not installed")
 FIXTURES = Path(__file__).parents[1] / "fixtures"
@@ -91,7 +97,7 @@ class TestFile:
     @pytest.mark.parametrize("options", [{}, {"config": CONFIG}, {"read_only": True}, {"repair": True}])
     def test_is_refused_by_name_with_the_way_out(self, uri: str, options: dict[str, Any]) -> None:
         refusal = (
-            r"'docs' has format 2, this version of rag_bm25 reads format 4: `rag-bm25 reindex --to-collection NAME` "
+            r"'docs' has format 2, this version of rag_bm25 reads format 5: `rag-bm25 reindex --to-collection NAME` "
         )
         with pytest.raises(FormatError, match=refusal):
             BM25Index.open(uri, "docs", **options)
@@ -106,18 +112,21 @@ class TestFile:
             store.delete_log(keys_of(store.log_keys(), "config"))
         with pytest.raises(FormatError, match="its fields differ"):
             BM25Index.open(uri, "docs", config=CONFIG, repair=True)
-        with FormerIndex(MilvusStore(uri, "docs", read_only=True), CONFIG) as source:
-            assert len(list(source.chunks())) == 3
+        with closing(MilvusStore(uri, "docs", read_only=True)) as source:
+            assert len(list(scan_former(source))) == 4
 
     def test_reindexing_makes_it_anew(self, uri: str) -> None:
-        with FormerIndex(MilvusStore(uri, "docs", read_only=True)) as source:
-            assert source.left_out == LEFT_OUT
-            with BM25Index.open(uri, "docs_3", config=source.config) as target:
-                report = reindex(source, target)
+        with closing(MilvusStore(uri, "docs", read_only=True)) as source:
+            config, left_out = read_former_config(source)
+            assert left_out == LEFT_OUT
+            with BM25Index.open(uri, "docs_3", config=config) as target:
+                report = reindex_former(source, config, target)
                 assert (report.num_chunks, report.removed) == (4, 0)
                 assert_made_anew(target)
                 target.delete(["c"])
-                assert reindex(source, target).num_chunks == 4
+                target.add(["a stray"], ids=["d"], embeddings=[[0, 1]], namespace="elsewhere")
+                report = reindex_former(source, config, target)
+                assert (report.num_chunks, report.removed) == (4, 1)
 
     def test_the_command_line_refuses_reindexes_lists_and_drops_it(self, uri: str) -> None:
         place = ("--uri", uri)
@@ -176,48 +185,122 @@ def test_settings_that_this_version_does_not_have_are_told() -> None:
     store = former(
         MemoryStore(), document={"k1": 0.9, "b": -1, "fields": [3]}, query={"k4": 3}, analyzer={"settings": settings}
     )
-    assert is_former(store)
-    source = FormerIndex(store)
-    assert source.config == IndexConfig(100, k1=0.9, analyzer=AnalyzerConfig(stem=False))
-    assert source.left_out == ["lemmas", "b", "fields", "k4"]
+    config, left_out = read_former_config(store)
+    assert config == IndexConfig(100, k1=0.9, analyzer=AnalyzerConfig(stem=False))
+    assert left_out == ["lemmas", "b", "fields", "k4"]
 
 
 def test_the_name_of_a_callable_is_told_as_it_must_be_given_anew() -> None:
-    source = FormerIndex(former(MemoryStore(), analyzer={"settings": {"analyzer": "callable", "name": "mine.tok"}}))
-    assert (source.left_out, repr(source.config.analyzer)) == ([], "mine.tok")
+    named = {"settings": {"analyzer": "callable", "name": "mine.tok"}}
+    config, left_out = read_former_config(former(MemoryStore(), analyzer=named))
+    assert (left_out, repr(config.analyzer)) == ([], "mine.tok")
     with pytest.raises(ConfigMismatchError, match=r"the analyzer mine\.tok: pass that callable as analyzer"):
-        BM25Index.open(":memory:", "docs", config=source.config)
+        BM25Index.open(":memory:", "docs", config=config)
 
 
-def test_parameters_that_cannot_be_read_must_be_given() -> None:
+def test_parameters_that_cannot_be_read_are_told() -> None:
     store = former(MemoryStore())
     [row] = ConfigRow.encode({})
     store.collections.log[row.key] = row
-    with pytest.raises(FormatError, match="the parameters of memory cannot be read: give those of the new index"):
-        FormerIndex(store)
-    with FormerIndex(store, IndexConfig(50)) as source:
-        assert source.config == IndexConfig(50)
-        assert source.stats() == ("memory", 1, [""])
+    with pytest.raises(FormatError, match="the parameters of memory cannot be read"):
+        read_former_config(store)
 
 
 def test_given_parameters_must_have_the_dimension_of_the_stored_vectors() -> None:
-    with pytest.raises(ParameterError, match="dense_dim of config must be that of the vectors in memory, None, got 2"):
-        FormerIndex(former(MemoryStore()), IndexConfig(50, dense_dim=2))
+    store, given = former(MemoryStore()), IndexConfig(50, dense_dim=2)
+    with (
+        BM25Index.open(":memory:", "new", config=given) as target,
+        pytest.raises(ParameterError, match=r"of the target must be those of the source, None, got DenseField\(dim=2"),
+    ):
+        reindex_former(store, read_former_config(store)[0], target)
 
 
-def test_the_names_of_folders_are_kept() -> None:
+def test_the_generation_in_force_is_read() -> None:
     store = MemoryStore()
     with BM25Index.from_store(store, config=IndexConfig(100)) as index:
-        set_source_roots(index, [SourceRoot("docs", "/home/a/docs")])
-    source = FormerIndex(former(store.reopen()))
-    with BM25Index.open(":memory:", "new", config=source.config) as target:
-        reindex(source, target)
-        assert [(root.name, root.path) for root in read_source_roots(target)] == [("docs", "/home/a/docs")]
+        index.add(["apple pie"], ids=["a"])
+        reindex(index, IndexConfig(50))
+        index.add(["plum cake"], ids=["b"])
+    successor = store.reopen().successor()
+    stored = read_config(successor) or {}
+    with pytest.MonkeyPatch.context() as before:
+        before.setattr("rag_bm25.statistics.log.settings.FORMAT", 4)
+        write_config(successor, stored)
+    with open_former(store.reopen()) as source:
+        assert source is not None
+        assert {chunk.id for chunk in scan_former(source)} == {"a", "b"}
+        assert read_former_config(source)[0].chunk_size == 50
 
 
 def test_an_index_of_this_format_is_no_former_one() -> None:
     store = MemoryStore()
     with BM25Index.from_store(store, config=IndexConfig(100)) as index:
         index.add(["apple"])
-    assert not is_former(store.reopen())
-    assert not is_former(MemoryStore())
+    for other in (store.reopen(), MemoryStore()):
+        with open_former(other) as source:
+            assert source is None
+
+
+class TestFormat4:
+    @pytest.fixture
+    def source(self, opened: Callable[..., Store], tmp_path: Path) -> Iterator[Store]:
+        """The store of the rows, and the folder that was ingested."""
+        write_files(tmp_path)
+        store = opened()
+        insert_format_4(store, tmp_path)
+        yield store
+        opened().drop()
+
+    @pytest.fixture
+    def target(self, source: Store) -> Iterator[BM25Index]:
+        """An index that was made of them."""
+        config, left_out = read_former_config(source)
+        assert left_out == []
+        with BM25Index.open(":memory:", "new", config=config) as index:
+            reindex_former(source, config, index)
+            yield index
+
+    def test_is_refused(self, source: Store) -> None:
+        with pytest.raises(FormatError, match=r"has format 4, .* `rag-bm25 reindex --to-collection NAME` makes"):
+            BM25Index.from_store(source)
+
+    def test_all_chunks_are_there_with_their_vectors(self, target: BM25Index) -> None:
+        chunks = list(target.chunks(namespace=None))
+        assert {(chunk.namespace, chunk.id): chunk.text for chunk in chunks} == {
+            ("", "handbook/leave.md#0"): "# Leave\n\nThirty days of leave a year.",
+            ("", "handbook/leave.md#1"): "## Notice\n\nAsk two weeks before.",
+            ("", "handbook/劳动.md#0"): "# 劳动合同\n\n劳动合同期满，用人单位解除劳动合同。",
+            ("", "r1"): "One A row with an id of its own",
+            ("", "h1"): "a chunk added by hand",
+            ("团队", "team/plan.txt#0"): "The same words in another namespace.",
+        }
+        [by_hand] = target.get(["h1"])
+        assert by_hand.metadata == {"year": 2024, "tags": ["a", None]}
+        assert target.get_embeddings(["h1"])["h1"].tolist() == [1, 0]
+        assert target.verify().ok
+
+    def test_it_finds_what_the_former_one_found(self, target: BM25Index) -> None:
+        hits = target.search("leave 劳动合同", namespace=None)
+        assert [(hit.id, hit.score) for hit in hits] == [
+            ("handbook/劳动.md#0", pytest.approx(3.84106, rel=1e-5)),
+            ("handbook/leave.md#0", pytest.approx(1.75175, rel=1e-5)),
+            ("handbook/leave.md#1", pytest.approx(1.54829, rel=1e-5)),
+        ]
+
+    @pytest.mark.parametrize(("folder", "namespace"), [("handbook", ""), ("team", "团队")])
+    def test_the_next_run_of_its_folder_embeds_and_changes_nothing(
+        self, target: BM25Index, tmp_path: Path, folder: str, namespace: str
+    ) -> None:
+        roots = read_source_roots(target, namespace=namespace)
+        embed = Embedder()
+        found = find_files([tmp_path / folder], roots=roots)
+        report = ingest(target, found, namespace=namespace, embeddings=embed, prune=True)
+        assert (report.added, report.updated, report.deleted, report.stale, embed.texts) == (0, 0, 0, 0, [])
+        assert report.unchanged == sum(chunk.id != "h1" for chunk in target.chunks(namespace=namespace))
+        assert (report.failed, report.notes) == ({}, [])
+
+    def test_the_folder_keeps_its_options(self, target: BM25Index, tmp_path: Path) -> None:
+        [root] = read_source_roots(target)
+        assert (root.name, root.path) == ("handbook", str(tmp_path / "handbook"))
+        assert root.options == {"split_size": 60, "exclude": ["drafts/"]}
+        assert "handbook/drafts/secret.md" in FILES

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from support.memory_store import MemoryStore
 
-from rag_bm25 import BM25Index, Grouping, IndexConfig, IndexGroup, QueryExpansion, Rocchio, StoreError
+from rag_bm25 import RSJ, BM25Index, Grouping, IndexConfig, IndexGroup, QueryExpansion, StoreError
 from rag_bm25.store.protocol import Store
 
 pytestmark = pytest.mark.own_engine
@@ -28,7 +28,7 @@ SEARCHES: list[dict[str, Any]] = [
     {},
     {"filter": {"source": {"$in": ["a", "c"]}}},
     {"group": Grouping("source", size=2)},
-    {"feedback": Rocchio(), "expansion": QueryExpansion()},
+    {"feedback": RSJ(["a#1"], min_df=1, max_df=1.0), "expansion": QueryExpansion()},
     {"min_should_match": 2, "highlight": True},
     {"context": "document", "namespace": None},
 ]

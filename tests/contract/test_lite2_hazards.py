@@ -28,11 +28,10 @@ from support import engines
 from support.programs import environment, run_python
 from support.rows import ONE, chunk
 
-from rag_bm25.errors import ClockError, FilterError, ParameterError, StoreError
-from rag_bm25.filters import Expression
+from rag_bm25.errors import ClockError, ParameterError, StoreError
 from rag_bm25.store.milvus import MilvusStore
 from rag_bm25.store.milvus.sqlite_file import count_transactions
-from rag_bm25.store.rows import ChunkRow, DenseField, LogRow, Scope, SearchArm
+from rag_bm25.store.rows import DenseField, LogRow, SearchArm
 
 pytestmark = pytest.mark.skipif(
     not engines.lite_version().startswith("2."), reason="milvus-lite 2.5 is not what is installed"
@@ -780,73 +779,13 @@ class TestEnvironment:
         assert (opened.stdout, opened.stderr) == ("0\n", "")
 
 
-class TestExpressions:
-    @pytest.mark.parametrize(
-        "text",
-        [
-            "length / 0 == 1",
-            "length % 0 == 1",
-            "length % 0.5 == 1",
-            "(" * 100_000 + "length == 1" + ")" * 100_000,
-            " or ".join(["length == 1"] * 60),
-            r'text like "a\_b"',
-            r'text == "a\nb"',
-            "length == 0x1",
-            "length == 01",
-            "1 == length",
-            "1 < length",
-            "3 > length >= 1",
-            "length in []",
-            "length in [1 2]",
-            "not (length == 1)",
-            "exists text",
-            "length == 1 and",
-            "length",
-            "length == {x}",
-        ],
-        ids=lambda text: text[:24],
-    )
-    def test_what_the_engine_misreads_or_dies_of_never_reaches_it(
-        self, store: MilvusStore, path: Path, text: str
-    ) -> None:
-        store.insert_chunks([chunk(1)])
-        pid = engine_pid(path)
-        with pytest.raises(FilterError, match="cannot read the filter"):
-            store.search([ONE], SearchArm(1, Scope(Expression(text))))
-        assert engine_pid(path) == pid
-
-    @pytest.mark.parametrize(
-        ("text", "found"),
-        [
-            ("length == 1", {1}),
-            ("length not in [1, 2]", {0, 3}),
-            ("0 < length <= 2", {1, 2}),
-            ("0 <= length < 2 and -1 < length < 1", {0}),
-            ("length % 2 == 1 || (length == 0 && id == 'id-0')", {0, 1, 3}),
-            ('text like "text%" and id != "id-2"', {0, 1, 3}),
-            ("length + 1 == 2 or length - 1 == 2", {1, 3}),
-            ("length == -1 or length >= 3", {3}),
-            ('metadata["n"] == 2.5e0 or metadata["s"]["t"] == "it\'s \\"q\\" \\\\"', {2, 3}),
-            ("metadata['b'] == true or json_contains(metadata[\"l\"], 7)", {0, 1}),
-            ('json_contains_any(metadata["l"], [7, 8]) and array_length(metadata["l"]) != 5', {1}),
-        ],
-    )
-    def test_what_it_reads_rightly_works(self, store: MilvusStore, text: str, found: set[int]) -> None:
-        metadata = [{"b": True}, {"l": [7]}, {"n": 2.5}, {"s": {"t": 'it\'s "q" \\'}}]
-        store.insert_chunks(
-            [ChunkRow(f"{n:08x}a", f"id-{n}", "", n, "b1", f"text {n}", data, ONE) for n, data in enumerate(metadata)]
-        )
-        (matches,) = store.search([ONE], SearchArm(9, Scope(Expression(text))))
-        assert {match.row.length for match in matches} == found
-
-
 class TestNoise:
     def test_refused_calls_leave_nothing_on_stderr(self, path: Path) -> None:
         code = (
             OPEN + "store.create(); from rag_bm25.vectors.sparse import SparseVector\n"
-            "from rag_bm25.filters import Expression; from rag_bm25.store.rows import Scope, SearchArm\n"
-            "arm = SearchArm(1, Scope(Expression('nosuchfield == 1')))\n"
-            "try: store.search([SparseVector.from_dict({1: 1.0})], arm)\n"
+            "from rag_bm25.store.milvus import searching; from rag_bm25.store.rows import SearchArm\n"
+            "searching.where_clause = lambda dialect, scope: 'nosuchfield == 1'\n"
+            "try: store.search([SparseVector.from_dict({1: 1.0})], SearchArm(1))\n"
             "except ValueError as error: print(type(error).__name__, error)\n"
             "store.close()"
         )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from support.memory_store import MemoryStore
 
-from rag_bm25 import BM25Index, IndexConfig, QueryExpansion, Rocchio
+from rag_bm25 import RSJ, BM25Index, IndexConfig, QueryExpansion
 from rag_bm25.index.scoped import narrow
 
 if TYPE_CHECKING:
@@ -22,13 +22,14 @@ PARTS: list[dict[str, Any]] = [
     {"namespace": ["own"]},
     {"filter": {"tenant": "own"}},
     {"filter": {"tenant": {"$in": ["own", "none"]}}, "namespace": ["own", "more"]},
+    {"filter": {"$id": {"$in": ["x#0", "x#2", "y#0", "w"]}}},
 ]
 SEARCHES: list[dict[str, Any]] = [
     {},
     {"statistics": "all"},
     {"filter": {"$or": [{"tenant": "own"}, {"tenant": "other"}]}},
     {"context": "document"},
-    {"feedback": Rocchio(), "expansion": QueryExpansion()},
+    {"feedback": RSJ(["x#2"], min_df=1, max_df=1.0), "expansion": QueryExpansion()},
     {"min_should_match": 2},
 ]
 
@@ -40,7 +41,7 @@ def add(index: BM25Index, tenant: str, namespace: str) -> BM25Index:
     return index
 
 
-@pytest.mark.parametrize("part", PARTS, ids=["namespace", "filter", "both"])
+@pytest.mark.parametrize("part", PARTS, ids=["namespace", "filter", "both", "ids"])
 def test_a_part_is_an_index_of_its_chunks(new_index: Callable[[IndexConfig], BM25Index], part: dict[str, Any]) -> None:
     same_place = "filter" in part and "namespace" in part
     index = add(add(new_index(CONFIG), "other", "own" if same_place else "other"), "own", "own")

@@ -17,8 +17,7 @@ from support.reference import split
 from rag_bm25 import BM25Index, IndexConfig
 from rag_bm25.errors import StoreError, StoreLockedError
 from rag_bm25.store.milvus import opening
-from rag_bm25.store.milvus.lock import DatabaseLock
-from rag_bm25.store.milvus.private_copy import PrivateCopy, can_be_written
+from rag_bm25.store.milvus.database_file import DatabaseLock, PrivateCopy, can_be_written
 
 pytestmark = pytest.mark.skipif(not engines.lite_version(), reason="milvus-lite is not installed")
 

@@ -130,7 +130,7 @@ def wrong_ids(server: str, where: Filter, found: Counter[str]) -> set[str]:
     return {
         name
         for name, data in METADATA.items()
-        if found[name] != COPIES * matches(where, data) and not is_out_of_reach(server, where, data)
+        if found[name] != COPIES * matches(where, name, data) and not is_out_of_reach(server, where, data)
     }
 
 

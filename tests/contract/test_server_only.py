@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from support import engines, milvus_servers
+from support.clocks import PATIENCE
 from support.memory_store import MemoryStore
 from support.programs import environment
 from support.reference import split
@@ -34,7 +35,6 @@ CONFIG = IndexConfig(chunk_size=4, length_unit="terms", analyzer=split)
 OPTIONS: dict[str, Any] = {"config": CONFIG, "timeout": 60}  # the machine may be busy
 TEXTS = {"a": "apple", "b": "apple banana banana", "c": "fig", "d": "banana fig plum plum", "e": "plum"}
 NAMESPACES = ["", "law", "中文", "x' or 1"]
-PATIENCE = 200  # seconds
 SHARDS = 3
 
 

@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 from support import engines
+from support.clocks import PATIENCE
 from support.lazy_store import LazyStore
 from support.memory_store import MemoryStore
 from support.programs import environment, run_python
@@ -142,7 +143,7 @@ def test_connection_lost_at_any_write_of_a_batch(server_uri: str, tmp_path: Path
 
 def add_until_connected(index: BM25Index, chunks: dict[str, str]) -> None:
     """Try until the client has made up its mind to connect again: it waits some seconds after a failure."""
-    end = time.monotonic() + 60
+    end = time.monotonic() + PATIENCE
     while time.monotonic() < end:
         with suppress(StoreError):
             add(index, chunks)
@@ -341,7 +342,7 @@ def test_ctrl_c_in_the_middle_of_a_batch_surfaces_and_the_next_write_finds_a_sou
         process.stdout.readline()
         time.sleep(random.Random().uniform(0, 0.05))
         os.killpg(process.pid, signal.SIGINT)  # as the terminal does: the engine's process gets it too
-        output, complaint = process.communicate(timeout=120)
+        output, complaint = process.communicate(timeout=PATIENCE)
     finally:
         process.kill()
     assert (process.returncode, output.splitlines()[-3:]) == (0, ["interrupted", "True", "[]"]), complaint

@@ -60,7 +60,7 @@ class Writers:
     def read(self, number: int) -> None:
         """Search all the time: each answer is that of a whole generation."""
         index = self._opened(f"reader {number}")
-        while not self.ending.is_set():
+        while not self.ending.wait(0.01):  # or it would leave the others little of the processor
             hits = index.search("steady", k=50)
             assert {hit.id for hit in hits} == STEADY.keys()
             assert len({hit.score for hit in hits}) == 1
@@ -109,7 +109,7 @@ class Opening:
 
     def __call__(self, name: str) -> BM25Index:
         given = {"analyzer": split} if self.indexes else {"config": CONFIG}
-        self.indexes.append(BM25Index.from_store(self._store(name), refresh_interval=0.01, **given))  # type: ignore[arg-type]
+        self.indexes.append(BM25Index.from_store(self._store(name), refresh_interval=0.1, **given))  # type: ignore[arg-type]
         return self.indexes[-1]
 
 

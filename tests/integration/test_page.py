@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.clocks import PATIENCE
 
 from rag_bm25 import BM25Index, IndexConfig
 
@@ -67,7 +68,7 @@ def served(uri: Path) -> Iterator[str]:
         yield match[1]
     finally:
         server.terminate()
-        assert server.wait(30) == 0
+        assert server.wait(PATIENCE) == 0
         server.stderr.close()
 
 
@@ -85,7 +86,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=list(QUIET))
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=list(QUIET), timeout=1000 * PATIENCE)
         yield browser
         browser.close()
 
@@ -95,6 +96,7 @@ class Visit:
 
     def __init__(self, browser: Any, url: str, *, width: int = 1200, **options: Any) -> None:
         self.context = browser.new_context(viewport={"width": width, "height": 900}, **{"locale": "en-US", **options})
+        self.context.set_default_timeout(1000 * PATIENCE)
         self.page = self.context.new_page()
         self.faults: list[str] = []
         self.page.on("console", lambda message: self.faults.append(message.text))
@@ -117,6 +119,12 @@ class Visit:
     def open(self, place: str) -> Any:
         self.page.evaluate("place => { location.hash = place }", place)
         return self.page
+
+    def stop_clock(self) -> Any:
+        """Let no time pass on the page but what its clock is told to run for."""
+        self.page.clock.install(time=0)
+        self.page.clock.pause_at(3_600_000)  # it has run on until here, and cannot go back
+        return self.page.clock
 
     def search(self, text: str) -> Any:
         self.page.fill("#query", text)
@@ -348,11 +356,12 @@ def test_a_hostile_text_is_no_harder_to_read_as_markdown(visit: Any) -> None:
 
 
 def test_the_last_word_is_completed_by_keys(visit: Any) -> None:
-    page = visit().page
+    one = visit()
+    page = one.page
     box, options = page.get_by_role("combobox", name="Query"), page.locator("#completions [role=option]")
 
     def offer(text: str) -> list[str]:
-        box.fill(text)
+        one.search(text)
         options.first.wait_for()
         return options.all_inner_texts()
 
@@ -380,13 +389,12 @@ def test_the_last_word_is_completed_by_keys(visit: Any) -> None:
 
 
 def test_a_query_that_is_sent_is_not_completed(visit: Any) -> None:
-    page = visit().page
-    page.clock.install()
-    asked: list[str] = []
+    one = visit()
+    page, clock, asked = one.page, one.stop_clock(), list[str]()
     page.on("request", lambda request: asked.append(str(request.post_data)))
     page.fill("#query", "months Noti")
     page.keyboard.press("Enter")
-    page.clock.run_for(1000)
+    clock.run_for(1000)
     page.wait_for_function("() => document.querySelector('#results').dataset.query === 'months Noti'")
     assert [body for body in asked if "Noti" in body]
     assert not [body for body in asked if '"Noti*"' in body]
@@ -415,6 +423,7 @@ def test_nothing_happens_while_an_input_method_composes(visit: Any) -> None:
     page, asked = one.page, list[str]()
     with page.expect_response(lambda answer: '"notice*"' in str(answer.request.post_data)):
         one.search("notice")
+    clock = one.stop_clock()
     page.on("request", lambda request: asked.append(request.url))
     compose = """text => {
         const box = document.querySelector("#query");
@@ -423,11 +432,12 @@ def test_nothing_happens_while_an_input_method_composes(visit: Any) -> None:
         box.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowDown", isComposing: true, bubbles: true }));
     }"""
     page.evaluate(compose, "tong'zhi")
-    page.wait_for_timeout(400)
+    clock.run_for(1000)
     assert [url for url in asked if url.endswith("search")] == []
     assert page.evaluate("document.activeElement.id") == "query"
     page.evaluate(compose, "通知")
     page.evaluate("document.querySelector('#query').dispatchEvent(new CompositionEvent('compositionend'))")
+    clock.run_for(1000)
     page.wait_for_function("() => document.querySelector('#results').dataset.query === '通知'")
 
 
@@ -520,8 +530,8 @@ def test_a_late_answer_is_dropped(visit: Any) -> None:
     page, held = one.page, []
     page.route("**/api/v1/search", lambda asked: held.append(asked), times=1)
     with page.expect_event("requestfailed", lambda asked: "*" not in asked.post_data_json["query"]) as dropped:
-        page.fill("#query", "writing")
-        page.wait_for_timeout(200)
+        with page.expect_request(lambda asked: asked.url.endswith("/search")):
+            page.fill("#query", "writing")
         one.search("trial time")
     assert len(held) == 1
     assert dropped.value.post_data_json["query"] == "writing"

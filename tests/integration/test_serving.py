@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.clocks import PATIENCE
 
 from rag_bm25 import BM25Index, IndexConfig
 
@@ -53,7 +54,7 @@ class Running:
 
     def client(self, **headers: str) -> Any:
         given = {"authorization": f"Bearer {TOKEN}", **headers}
-        return httpx.Client(base_url=self.url, headers=given, trust_env=False, timeout=60)
+        return httpx.Client(base_url=self.url, headers=given, trust_env=False, timeout=PATIENCE)
 
 
 def write_until(running: Running, stop: Callable[[], None]) -> tuple[list[str], list[tuple[int, str]]]:
@@ -80,7 +81,7 @@ def write_until(running: Running, stop: Callable[[], None]) -> tuple[list[str], 
     with ThreadPoolExecutor(4) as writers:
         for writer in range(4):
             writers.submit(write, writer)
-        assert enough.wait(60)
+        assert enough.wait(PATIENCE)
         stop()
     return acknowledged, refused
 
@@ -156,7 +157,7 @@ def check_metrics(server: Running) -> None:
 def check_stop(server: Running) -> None:
     """A signal in the middle of writes: each is finished or refused, and nothing is printed."""
     acknowledged, refused = write_until(server, lambda: server.process.send_signal(signal.SIGTERM))
-    assert server.process.communicate(timeout=60) == ("", "")
+    assert server.process.communicate(timeout=PATIENCE) == ("", "")
     assert server.process.returncode == 0
     assert set(refused) <= {(503, "stopping")}
     with BM25Index.open(server.uri, "docs", read_only=True) as index:
@@ -174,7 +175,7 @@ async def over_http(server: Running, **options: Any) -> AsyncIterator[Any]:
     from mcp.client.streamable_http import streamable_http_client
 
     headers = {"authorization": f"Bearer {TOKEN}"}
-    async with httpx2.AsyncClient(headers=headers, trust_env=False, timeout=60) as http:
+    async with httpx2.AsyncClient(headers=headers, trust_env=False, timeout=PATIENCE) as http:
         transport = streamable_http_client(f"{server.url}/mcp", http_client=http)
         async with Client(transport, **options) as client:
             yield client
@@ -250,7 +251,7 @@ def test_a_kill_while_writing_loses_nothing_that_was_acknowledged(tmp_path: Path
         index.add(["A first chunk."], ids=["first"])
     running = Running(uri, "--allow-writes")
     acknowledged, _ = write_until(running, running.process.kill)
-    running.process.communicate(timeout=60)
+    running.process.communicate(timeout=PATIENCE)
     assert running.process.returncode == -signal.SIGKILL
 
     async def read_over_stdio() -> None:
@@ -302,14 +303,14 @@ def test_a_signal_ends_the_server_though_a_write_has_no_end(tmp_path: Path) -> N
 
     def write() -> None:
         chunks = {"chunks": [{"text": "never acknowledged"}]}
-        answers.append(httpx.post(f"{url}{API}/chunks", json=chunks, timeout=60).status_code)
+        answers.append(httpx.post(f"{url}{API}/chunks", json=chunks, timeout=PATIENCE).status_code)
 
     writer = threading.Thread(target=write)
     writer.start()
     assert process.stdout.readline() == "begun\n"
     process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=60)
-    writer.join(60)
+    process.communicate(timeout=PATIENCE)
+    writer.join(PATIENCE)
     assert (process.returncode, answers) == (0, [503])
     with BM25Index.open(uri, "docs") as index:
         assert [chunk.id for chunk in index.chunks()] == ["first"]
@@ -329,5 +330,5 @@ def test_a_signal_ends_the_server_of_one_agent(tmp_path: Path) -> None:
     process.stdin.flush()
     assert json.loads(process.stdout.readline())["result"]["serverInfo"]["name"] == "rag-bm25"
     process.send_signal(signal.SIGTERM)
-    assert process.communicate(timeout=60) == ("", "")
+    assert process.communicate(timeout=PATIENCE) == ("", "")
     assert process.returncode == 0

@@ -18,6 +18,7 @@ from support.langchain_models import Letters, vector_of
 from rag_bm25 import (
     MMR,
     RRF,
+    RSJ,
     BM25Index,
     Grouping,
     Highlighting,
@@ -26,7 +27,6 @@ from rag_bm25 import (
     Query,
     QueryExpansion,
     QueryWeighting,
-    Rocchio,
     ValueBoost,
 )
 from rag_bm25.definitions import options_of
@@ -47,7 +47,7 @@ def by_length(query: str, hits: Sequence[Hit]) -> list[float]:
 VALUES: dict[str, tuple[Any, Any]] = {
     "weighting": ({"idf": "plain"}, QueryWeighting(idf="plain")),
     "expansion": ({"synonyms": {"gag": ["bead"]}}, QueryExpansion(synonyms={"gag": ["bead"]})),
-    "feedback": ({"type": "rocchio", "relevant": ["c"], "min_df": 1}, Rocchio(relevant=["c"], min_df=1)),
+    "feedback": ({"relevant": ["c"], "min_df": 1}, RSJ(["c"], min_df=1)),
     "min_should_match": ("100%", "100%"),
     "statistics": ({"source": "x"}, {"source": "x"}),
     "min_score": (0.1, 0.1),
@@ -198,7 +198,7 @@ def test_likewise_on_both_arms(filled: BM25Index, name: str) -> None:
         ({"diversity": "cosine"}, r"diversity\.type must be one of mmr, near_duplicates, got 'cosine'"),
         ({"context": "all"}, "context must be one of neighbors, document, got 'all'"),
         ({"rerank": "model"}, "rerank must be a callable"),
-        ({"feedback": 1}, r"feedback\.type must be one of"),
+        ({"feedback": 1}, "feedback must be an object with relevant, fb_terms"),
         ({"min_should_match": "most"}, "min_should_match must be"),
         ({"candidates": 0}, r"candidates must be an int in 1\.\.16384, got 0"),
         ({"search_kwargs": {"k": 3}}, "k is a parameter of its own, not an option in search_kwargs"),

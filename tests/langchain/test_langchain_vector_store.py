@@ -17,8 +17,8 @@ from support.reference import split
 from support.strategies import corpora, texts
 
 from rag_bm25 import (
-    RM3,
     RRF,
+    RSJ,
     BM25Index,
     FieldWeight,
     Grouping,
@@ -154,12 +154,9 @@ class TestScores:
     def test_of_relevance_belong_to_the_query_that_feedback_made(
         self, vectorstore: MilvusBM25VectorStore, narrowing: dict[str, Any]
     ) -> None:
-        query, every = "apple cherry", {"min_df": 1, "max_df": 1.0}
-        ((document, relevance),) = vectorstore.similarity_search_with_relevance_scores(
-            query, feedback=RM3(fb_docs=9, **every), **narrowing
-        )
-        # Both narrow the first search to "c", from which the query learns; "c" marked as relevant is the same.
-        marked: dict[str, Any] = {"feedback": RM3(relevant=["c"], fb_docs=9, **every)}
+        query = "apple cherry"
+        marked: dict[str, Any] = {"feedback": RSJ(["c"], min_df=1, max_df=1.0)}
+        ((document, relevance),) = vectorstore.similarity_search_with_relevance_scores(query, **marked, **narrowing)
         hits = {hit.id: hit.score for hit in vectorstore.index.search(query, **marked)}
         (learnt,) = vectorstore.index.encode_queries([query], **marked)
         assert document.id == "c"

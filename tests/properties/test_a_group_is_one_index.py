@@ -17,7 +17,6 @@ from support.memory_store import MemoryStore
 
 from rag_bm25 import (
     MMR,
-    RM3,
     RRF,
     RSJ,
     BM25Index,
@@ -32,7 +31,6 @@ from rag_bm25 import (
     Query,
     QueryExpansion,
     QueryWeighting,
-    Rocchio,
     ValueBoost,
 )
 
@@ -114,8 +112,6 @@ SEARCHES: dict[str, dict[str, Any]] = {
     "rerank": {"rerank": by_length, "candidates": 20},
     "highlight": {"highlight": True},
     "fuzzy": {"expansion": QueryExpansion(fuzzy=Fuzzy())},
-    "rocchio": {"feedback": Rocchio()},
-    "rm3": {"feedback": RM3()},
     "rsj": {"feedback": RSJ(relevant=["s1#1", "s20#2"]), "namespace": None},
     "rescore": {"search_params": {"rescore": True}},
 }
@@ -134,9 +130,7 @@ def one() -> BM25Index:
     return stored(made())
 
 
-@pytest.fixture(
-    scope="module", params=[(2, "random"), (2, "topical"), (10, "random"), (10, "topical"), (100, "random")]
-)
+@pytest.fixture(scope="module", params=[(2, "random"), (2, "topical"), (10, "random"), (10, "topical"), (40, "random")])
 def group(request: pytest.FixtureRequest) -> IndexGroup:
     return IndexGroup([stored(chunks) for chunks in cut(made(), *request.param)])
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from support.clocks import PATIENCE
 from support.memory_store import MemoryStore
 from support.reference import split
 
@@ -305,10 +306,10 @@ def test_others_search_while_a_part_is_counted() -> None:
     before = index.search("fig", 2)
     with ThreadPoolExecutor(1) as pool:
         counting = pool.submit(index.search, "fig", 2, statistics={"kind": 1})
-        assert store.scanning.wait(30)
+        assert store.scanning.wait(PATIENCE)
         assert index.search("fig", 2) == before
         store.go_on.set()
-        assert counting.result(30) == before
+        assert counting.result(PATIENCE) == before
 
 
 class PausingStore(MemoryStore):
@@ -321,5 +322,5 @@ class PausingStore(MemoryStore):
     def scan_chunks(self, *args: Any, **kwargs: Any) -> Any:
         if kwargs.get("vectors"):
             self.scanning.set()
-            assert self.go_on.wait(30)
+            assert self.go_on.wait(PATIENCE)
         return super().scan_chunks(*args, **kwargs)

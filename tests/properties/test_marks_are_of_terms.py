@@ -11,7 +11,7 @@ from support.memory_store import MemoryStore
 
 from rag_bm25 import BM25Index, Fuzzy, Highlighting, IndexConfig, Query, QueryExpansion, QueryWeighting, Synonyms
 from rag_bm25.analysis import Analyzer
-from rag_bm25.query.feedback import RM3
+from rag_bm25.query.feedback import RSJ
 from rag_bm25.vectors.terms import is_character
 from rag_bm25.weighting.fields import FieldWeight
 
@@ -25,7 +25,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "plain": {},
     "without bigrams": {"weighting": QueryWeighting(bigram_weight=0, word_bigram_weight=0)},
     "expanded": {"expansion": QueryExpansion(synonyms=SYNONYMS, fuzzy=Fuzzy())},
-    "with feedback": {"feedback": RM3(fb_docs=2, fb_terms=3)},
+    "with feedback": {"feedback": RSJ(["0"], fb_terms=3)},
     "with conditions": {},
 }
 
@@ -33,7 +33,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
 def stored(chunks: list[tuple[str, str]]) -> BM25Index:
     fields = {"title": FieldWeight(chunk_size=10)}
     index = BM25Index.from_store(MemoryStore(), config=IndexConfig(chunk_size=20, idf="lucene", fields=fields))
-    index.add([text for text, _ in chunks], metadatas=[{"title": title} for _, title in chunks])
+    titles = [{"title": title} for _, title in chunks]
+    index.add([text for text, _ in chunks], ids=list(map(str, range(len(chunks)))), metadatas=titles)
     return index
 
 

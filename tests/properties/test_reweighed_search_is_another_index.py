@@ -21,7 +21,7 @@ from support.strategies import corpora, lengths, shares, texts, tfs, weightings
 
 from rag_bm25 import (
     MMR,
-    RM3,
+    RSJ,
     BM25Index,
     Fuzzy,
     Grouping,
@@ -30,13 +30,11 @@ from rag_bm25 import (
     Query,
     QueryExpansion,
     QueryWeighting,
-    Rocchio,
     ValueBoost,
 )
 from rag_bm25.index.searching import rescoring
-from rag_bm25.weighting.document import DocumentWeighting
+from rag_bm25.weighting.document import DocumentWeighting, largest_ratio
 from rag_bm25.weighting.formulas import WEIGHTINGS
-from rag_bm25.weighting.ratio import largest_ratio
 
 
 @contextmanager
@@ -154,7 +152,7 @@ QUERIES = ("contract 解除", "劳动合同 工资 notice", "the court", "appeal
 RNG = random.Random(5)
 CHUNKS = {
     f"c{at:03}": " ".join(
-        RNG.choices(WORDS, [1 / (1 + rank) for rank in range(len(WORDS))], k=RNG.choice((3, 30, 300)))
+        RNG.choices(WORDS, [1 / (1 + rank) for rank in range(len(WORDS))], k=RNG.choice((3, 30, 150)))
     )
     for at in range(300)
 }
@@ -221,8 +219,7 @@ SEARCHES: dict[str, Callable[..., Any]] = {
     "boosts": lambda index, **more: pairs(index.search(QUERIES[0], 9, boosts=[ValueBoost("part", {3: 4.0})], **more)),
     "groups": lambda index, **more: pairs(index.search(QUERIES[0], 5, group=Grouping("part", size=2), **more)),
     "sums": lambda index, **more: pairs(index.search(QUERIES[0], 5, group=Grouping("part", score="sum"), **more)),
-    "rm3": lambda index, **more: pairs(index.search(QUERIES[0], 9, feedback=RM3(fb_docs=4), **more)),
-    "rocchio": lambda index, **more: pairs(index.search(QUERIES[0], 9, feedback=Rocchio(relevant=["c001"]), **more)),
+    "feedback": lambda index, **more: pairs(index.search(QUERIES[0], 9, feedback=RSJ(["c001"]), **more)),
     "fuzzy": lambda index, **more: pairs(index.search("contarct", 9, expansion=QueryExpansion(fuzzy=Fuzzy()), **more)),
     "diversity": lambda index, **more: pairs(index.search(QUERIES[0], 1, diversity=MMR(), **more)),
     "similar": lambda index, **more: pairs(index.more_like_this("c002", 9, **more)),
@@ -231,8 +228,8 @@ SEARCHES: dict[str, Callable[..., Any]] = {
         (hit.id, hit.score, hit.sparse_score)
         for hit in index.search_hybrid(QUERIES[0], [1.0, 0, 0, 1.0], 150, sparse_filter={"part": 2}, **more)
     ],
-    "explanation": lambda index, **more: index.explain(QUERIES[0], "c006", **more).to_dict(),
-    "diagnosis": lambda index, **more: index.diagnose(QUERIES[0], "c006", k=3, **more),
+    "explanation": lambda index, **more: index.explain(QUERIES[0], "c010", **more).to_dict(),
+    "diagnosis": lambda index, **more: index.diagnose(QUERIES[0], "c010", k=3, **more),
 }
 
 

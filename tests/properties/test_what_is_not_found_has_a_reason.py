@@ -12,7 +12,7 @@ from support.memory_store import MemoryStore
 from support.reference import in_all_channels
 from support.strategies import corpora, texts, words
 
-from rag_bm25 import MMR, RM3, BM25Index, Grouping, IndexConfig, NearDuplicates, Query, ValueBoost
+from rag_bm25 import MMR, RSJ, BM25Index, Grouping, IndexConfig, NearDuplicates, Query, ValueBoost
 
 SPACES = ["", "x", "y"]
 
@@ -31,7 +31,7 @@ searches = st.fixed_dictionaries(
         "statistics": st.sampled_from(["all", {"n": 0}]),
         "filter": st.sampled_from([{"n": 1}, {"n": 7}, {"m": 1}, {"n": 0, "m": {"$exists": False}}]),
         "min_should_match": st.sampled_from([1, 2, "75%"]),
-        "feedback": st.just(RM3(min_df=1, max_df=1.0)),
+        "feedback": st.integers(1, 2),  # chunks that are marked
         "boosts": st.sampled_from([[ValueBoost("n", {1: 0})], [ValueBoost("n", {1: 2.5})]]),
         "rerank": st.just(by_length),
         "group": st.just(Grouping("n")),
@@ -51,13 +51,16 @@ def test_what_is_not_found_has_a_reason(
         metadatas = [{"n": number % 2} for number in range(len(some))]
         index.add(list(some.values()), ids=list(some), namespace=namespace, metadatas=metadatas)
     give_model(index, -3.0, share=5.0, coverage=2.0)
+    given_spaces = search["namespace"]
+    searched = SPACES if given_spaces is None else [given_spaces] if isinstance(given_spaces, str) else given_spaces
+    if marked := search.get("feedback"):
+        ids = [id_ for namespace, some in zip(SPACES, chunks, strict=True) if namespace in searched for id_ in some]
+        search["feedback"] = RSJ(ids[:marked], min_df=1, max_df=1.0)
     hits = index.search(query, **search)
     nothing = index.diagnose(query, **search)
     assert (nothing.num_hits, bool(nothing.reasons)) == (len(hits), not hits)
     assert "unclear" not in [reason.code for reason in nothing.reasons]
     found = {(hit.namespace, hit.id): hit for hit in hits}
-    given_spaces = search["namespace"]
-    searched = SPACES if given_spaces is None else [given_spaces] if isinstance(given_spaces, str) else given_spaces
     for namespace, some in zip(SPACES, chunks, strict=True):
         for id_ in some if namespace in searched else ():
             diagnosis = index.diagnose(query, id_, chunk_namespace=namespace, **search)

@@ -1,10 +1,12 @@
-"""Clocks that only move when a test moves them, or something sleeps."""
+"""Clocks that only move when a test moves them, or something sleeps; how long a test waits by the real one."""
 
 from __future__ import annotations
 
 import time
 
 import pytest
+
+PATIENCE = 300.0  # seconds until a test fails that waits for an event, on a machine however busy
 
 
 class Clocks:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rag_bm25.filters import Comparison, Filter
+from rag_bm25.filters import ID, Comparison, Filter
 from support.rows import HOSTILE
 
 DOCUMENTS: dict[str, dict[str, Any]] = {
@@ -41,6 +41,8 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
     "dotted": {"a.b": 1},
     "slash": {"a/b": 1, "a~b": 2, "~1": 3, "a]b": 4},
     "digit": {"0": 1},
+    "dollar id": {"$id": "abc"},
+    **{text: {} for text in HOSTILE.values() if text},  # the names are the ids
 }
 VALUES: list[Any] = [3, 3.0, 3.5, -3, 2**53 + 1, 2**63 - 1, 1e300, "3", "", "abc", "法律条文", *HOSTILE.values()]
 BOOLS: list[Any] = [True, False, 0, 1]
@@ -64,6 +66,7 @@ PATTERNS = [
     "%b%c%",
 ]
 A = ("a",)
+IDS = tuple(DOCUMENTS)
 CONDITIONS: list[Filter] = [
     *(Comparison(A, op, value) for op in ("==", "!=") for value in VALUES),
     *(Comparison(A, op, value) for op in (">", ">=", "<", "<=") for value in VALUES),
@@ -82,6 +85,10 @@ CONDITIONS: list[Filter] = [
     Comparison(("0",), "==", 1),
     *(Comparison((key,), "==", value) for key, value in DOCUMENTS["slash"].items()),
     *(Comparison((text,), "==", 1) for text in HOSTILE.values() if text),
+    Comparison(("$id",), "==", "abc"),
+    *(Comparison(ID, op, text) for op in ("==", "!=", ">", ">=", "<", "<=") for text in ("abc", *HOSTILE.values())),
+    *(Comparison(ID, op, ids) for op in ("in", "not in") for ids in ((), ("abc",), ("no such id", *IDS))),
+    *(Comparison(ID, "like", pattern) for pattern in [*PATTERNS, "key %"]),
 ]
 WITH_BOOLS: list[Filter] = [
     *(Comparison(A, op, value) for op in ("==", "!=") for value in BOOLS),

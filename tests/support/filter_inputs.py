@@ -1,12 +1,10 @@
-"""What hypothesis draws as filters of users, mappings and expressions, and the metadata that they are asked of."""
+"""What hypothesis draws as filters of users, and the metadata and ids that they are asked of."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 from hypothesis import strategies as st
 
+from rag_bm25.checks import find_bad_character
 from support.hostile import json_values, mostly, scalars, texts
 
 KEYS = ["a", "b", "a.b", "source", "x", "ab", "法律", "𠮷", "𠮷野", "%", '"']
@@ -14,26 +12,6 @@ WORDS = [
     *(*KEYS, "a%", "%b%", "_", "", " ", "1", "true", "null", "namespace", "\n", "\r", "\r\n", "\t", "\0", "\x1f"),
     *('"', "'", "\\", "\\\\", '\\"', *"][)({},", "\u2028", "\ud800", "\\n", "\\u0041", "//", "/*", "#", ";"),
     *('") or (pk != "', "' or '1'=='1", '"] or true or metadata["'),
-]
-PIECES = [
-    *('metadata["a"]', "metadata['b']", "namespace", "pk", "id", "length", "metadata", '["a"]', "[0]", "exists "),
-    *("like ", " in ", " not in ", " and ", " or ", " not ", "&&", "||", "==", "!=", ">=", "<=", "**", *"><!+-*/%"),
-    *("1", "0", "2.5", "9" * 5000, "9" * 19, "1e3", "0x1", "true", "'x'", '"x"', "[1]", "法", *"'\"\\()[]{}, \n#;\0"),
-    *("json_contains(", "array_length(", "json_contains_any(", "text_match(", 'metadata["a"], ', "is null"),
-    *('(metadata["a"] == 1)', ' or pk != ""', ") or (", '"other"', "1 < ", " < 3"),
-]
-CONDITIONS = [
-    *('metadata["a"] == 1', "metadata['b'] != 'x'", 'metadata["a"] in [1, 2.5]', 'metadata["b"] not in ["x", "ab"]'),
-    *('metadata["b"] like "a%"', 'json_contains(metadata["b"], 1)', 'array_length(metadata["b"]) > 1', "pk != ''"),
-    *('0 <= metadata["a"] < 2', 'metadata["a"] % 2 == 1', 'metadata["a"] + 1 >= 2', "namespace == 'other'", "1 == 1"),
-    *('metadata["b"]["a"] == 1', 'metadata["b"][0] == 1', 'namespace in ["other"]', "id like '%'", "-1 < length <= 1"),
-    *('metadata["source"] == "\\") or (pk != \\""', "true == true", "namespace like '%'", 'pk > "0"', 'text == "text"'),
-    *(
-        'json_contains_any(metadata["b"], [1, "x"])',
-        "metadata['a'] * 2 == 2",
-        "metadata['a'] / 2 == 0.5",
-        "length == 1",
-    ),
 ]
 HUGE = 10**5000  # which Python does not write in decimals
 NUMBERS = [0, 1, 2, -1, 0.5, 1.0, -0.0, 1e300, 5e-324, 2**53 + 1, 2**63 - 1, -(2**63) + 1, True, False]
@@ -48,7 +26,11 @@ CONDITION = mostly(
     st.dictionaries(BESIDE_SETS, json_values(WORDS), max_size=2),
     16,
 )
-LEAVES = st.dictionaries(mostly(NAMES, st.tuples(NAMES, NAMES), 5), SCALARS | CONDITION, min_size=1, max_size=2)
+IDS = st.sampled_from([word for word in WORDS if word and find_bad_character(word) is None])
+OF_IDS = st.fixed_dictionaries({"$id": IDS | SCALARS | CONDITION | st.fixed_dictionaries({"$in": st.lists(IDS)})})
+LEAVES = OF_IDS | st.dictionaries(
+    mostly(NAMES, st.tuples(NAMES, NAMES), 5), SCALARS | CONDITION, min_size=1, max_size=2
+)
 MAPPINGS = mostly(
     st.recursive(
         LEAVES,
@@ -73,17 +55,3 @@ METADATA = st.dictionaries(
     ),
     max_size=3,
 )
-
-
-@st.composite
-def _conditions(draw: Callable[[Any], Any]) -> str:
-    """Draw conditions, joined, with something put in or taken out."""
-    text, *others = draw(st.lists(st.sampled_from(CONDITIONS), min_size=1, max_size=4))
-    for other in others:
-        joined = f"{text}{draw(st.sampled_from([' and ', ' or ', '&&', ' || ']))}{other}"
-        text = draw(st.sampled_from([joined, f"({joined})"]))
-    at = draw(st.integers(0, len(text)))
-    return draw(st.just(text) | texts(PIECES, 2).map(lambda put: text[:at] + put + text[at + len(put) % 4 :]))
-
-
-EXPRESSIONS = mostly(_conditions(), texts(PIECES, 16), 4)

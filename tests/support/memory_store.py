@@ -30,23 +30,19 @@ class MemoryStore(memory.MemoryStore):
         self.calls: list[str] = []
         self.params: list[SearchParams | None] = []
         self.on_call: Callable[[str], None] | None = None
-        self._exclusive = exclusive
+        self.exclusive = exclusive
         self._own_lock = threading.RLock()
 
     def reopen(self) -> MemoryStore:
-        return MemoryStore(exclusive=self._exclusive, collections=self.collections)
+        return MemoryStore(exclusive=self.exclusive, collections=self.collections)
 
     @property
     def name(self) -> str:
         return f"memory{generation_suffix(self.generation)}"
 
     @property
-    def exclusive(self) -> bool:
-        return self._exclusive
-
-    @property
     def write_lock(self) -> Any:
-        return self.collections.write_lock if self._exclusive else self._own_lock
+        return self.collections.write_lock if self.exclusive else self._own_lock
 
     @property
     def closed(self) -> bool:

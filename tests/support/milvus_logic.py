@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rag_bm25.checks import kind_of
-from rag_bm25.filters import And, Comparison, Filter, Not, Or
+from rag_bm25.filters import ID, And, Comparison, Filter, Not, Or
 from rag_bm25.store import memory
 from rag_bm25.store.milvus.expressions import Dialect, Lite2Dialect, Lite3Dialect, where_clause
 from rag_bm25.store.rows import Scope
@@ -66,9 +66,9 @@ class Logic:
     unites: bool = False
     reads_digits: bool = True
 
-    def finds(self, tree: ast.expr | None, metadata: dict[str, Any], namespace: str = "") -> bool:
+    def finds(self, tree: ast.expr | None, id: str, metadata: dict[str, Any], namespace: str = "") -> bool:
         """Return whether a row is found; raise FailsError for what the engine fails at."""
-        row = {"metadata": metadata, "namespace": namespace, "pk": "0a"}
+        row = {"id": id, "metadata": metadata, "namespace": namespace, "pk": "0a"}
         if tree is not None and self.unites:
             _check_united(tree)
         return tree is None or self.holds(tree, row) is True
@@ -113,7 +113,7 @@ class Logic:
 
     def _value_at(self, row: dict[str, Any], path: ast.expr) -> Any:
         match path:
-            case ast.Name("namespace" | "pk" | "metadata" as name):
+            case ast.Name("id" | "namespace" | "pk" | "metadata" as name):
                 return row[name]
             case ast.Subscript(ast.Name("metadata") | ast.Subscript() as parent, ast.Constant(str(key))):
                 return self._step(self._value_at(row, parent), key)
@@ -134,6 +134,8 @@ def can_tell(logic: Logic, where: Filter, metadata: dict[str, Any]) -> bool:
     if isinstance(where, And | Or):
         return all(can_tell(logic, part, metadata) for part in where.parts)
     assert isinstance(where, Comparison)
+    if where.path == ID:
+        return True
     value = memory._value(metadata, where.path)
     if where.op == "exists":
         return logic.empty_exists or value is None or not _is_empty(value)
@@ -150,7 +152,11 @@ def wrong_rows(logic: Logic, where: Filter, documents: dict[str, dict[str, Any]]
     """List the rows that are wrongly found, or wrongly not found; for what fails, all of them."""
     tree = parse(where_clause(logic.dialect, Scope(where)), logic.dialect)
     try:
-        return {name for name, data in documents.items() if logic.finds(tree, data) != memory.matches(where, data)}
+        return {
+            name
+            for name, data in documents.items()
+            if logic.finds(tree, name, data) != memory.matches(where, name, data)
+        }
     except FailsError:
         return set(documents)
 

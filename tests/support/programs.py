@@ -20,7 +20,7 @@ def environment(**variables: str) -> dict[str, str]:
 def run_python(code: str, *arguments: object, flags: tuple[str, ...] = (), **options: Any) -> Any:
     """Run code, and return how it ended."""
     command = [sys.executable, *flags, "-c", code, *map(str, arguments)]
-    options = {"env": environment(), "capture_output": True, "text": True, "timeout": 120, **options}
+    options = {"env": environment(), "capture_output": True, "text": True, "timeout": 500, **options}
     return subprocess.run(command, check=False, **options)
 
 

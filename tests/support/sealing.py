@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from rag_bm25.store.milvus import MilvusStore
+from support.clocks import PATIENCE
 
-PATIENCE = 300.0  # seconds
 JSON_SECONDS = 60.0  # for the statistics of JSON, which 2.6 and later build last: no call tells whether they are there
 LEAST_ROWS = 1024  # of a segment that gets an index: smaller ones are searched row by row
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rag_bm25 import MMR, RM3, BM25Index, Decay, IndexConfig, NearDuplicates, Query, QueryExpansion
+from rag_bm25 import MMR, RSJ, BM25Index, Decay, IndexConfig, NearDuplicates, Query, QueryExpansion
 from rag_bm25.budget import check_budget, limited
 from rag_bm25.hits.highlights import Highlighting
 from rag_bm25.query.synonyms import Synonyms
@@ -60,7 +60,7 @@ CASES: dict[str, tuple[Callable[[BM25Index], Any], int]] = {
     "windows of a long sentence": (highlight, 50),
     "phrases": (partial(search, query=Query(QUERY, phrases=["word1 word2", "word3 word4"])), 2 * NUM_CHUNKS),
     "excluded words": (partial(search, query=Query(QUERY, must_not=["nowhere"])), NUM_CHUNKS),
-    "feedback": (partial(search, feedback=RM3()), 2),
+    "feedback": (partial(search, feedback=RSJ(["a.txt#1"])), 1),
     "synonyms": (partial(search, expansion=SYNONYMS), 3 * len(WORDS)),
     "boosts": (partial(search, boosts=[Decay("chunk", 3, 0)]), NUM_CHUNKS),
     "near duplicates": (partial(search, diversity=NearDuplicates(0.999)), NUM_CHUNKS),

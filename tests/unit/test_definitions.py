@@ -20,7 +20,6 @@ from hypothesis import strategies as st
 import rag_bm25
 from rag_bm25 import (
     MMR,
-    RM3,
     RSJ,
     Decay,
     Grouping,
@@ -31,7 +30,6 @@ from rag_bm25 import (
     ParameterError,
     QueryExpansion,
     QueryWeighting,
-    Rocchio,
     StorageOptions,
     ValueBoost,
 )
@@ -80,9 +78,8 @@ WORDS: list[tuple[str, str, Any]] = [  # option, word of a shell, value
     ("boosts", "decay:date:365", Decay("date", 365)),
     ("boosts", "decay:price:100,origin=500,floor=.2", Decay("price", 100, 500, floor=0.2)),
     ("boosts", "value:kind:law=2,2024=3", ValueBoost("kind", {"law": 2, "2024": 3, 2024: 3})),
-    ("feedback", "rm3", RM3()),
-    ("feedback", "rocchio:a#1,beta=0.5", Rocchio(["a#1"], beta=0.5)),
-    ("feedback", "rsj:relevant=a#1,relevant=b#2", RSJ(["a#1", "b#2"])),
+    ("feedback", "a#1,fb_terms=5", RSJ(["a#1"], fb_terms=5)),
+    ("feedback", "relevant=a#1,relevant=b#2", RSJ(["a#1", "b#2"])),
     ("weighting", "idf=lucene,k3=8", QueryWeighting(idf="lucene", k3=8.0)),
     ("weighting", "k3=none", QueryWeighting(k3=None)),
     ("expansion", "fuzzy", QueryExpansion(fuzzy=True)),
@@ -123,7 +120,7 @@ def test_a_shell_and_json_write_the_same_value(name: str, word: str, value: Any)
         ("group", "source,type=x", "group has no 'type'; it has key, size, score"),
         ("diversity", "mmr:2", "diversity.trade_off must be a number in [0, 1], got 2"),
         ("diversity", "most", "diversity.type must be one of mmr, near_duplicates, got 'most'"),
-        ("feedback", "rsj", "feedback.relevant is missing"),
+        ("feedback", "fb_terms=5", "feedback.relevant is missing"),
         ("weighting", "idf=foo", "weighting.idf must be one of epsilon, lucene, zero, plus, tfidf, plain, got 'foo'"),
         ("weighting", "k3=much", "weighting.k3 must be a number in [0, 1,000,000] or None, got 'much'"),
         ("candidates", "many", "candidates must be an int in 1..16384, got 'many'"),
@@ -169,9 +166,9 @@ def test_the_schema_has_the_limits_the_words_and_the_defaults() -> None:
 
 def test_a_lower_limit_of_a_sequence_is_none_of_its_items() -> None:
     limited = OPTIONS["feedback"].within({"relevant": 2}).kind
-    assert limited.read("feedback", {"type": "rm3", "relevant": ["long#1", "long#2"]}) == RM3(["long#1", "long#2"])
+    assert limited.read("feedback", {"relevant": ["long#1", "long#2"]}) == RSJ(["long#1", "long#2"])
     with pytest.raises(ParameterError, match=r"feedback\.relevant must be a sequence of at most 2"):
-        limited.read("feedback", {"type": "rm3", "relevant": ["a", "b", "c"]})
+        limited.read("feedback", {"relevant": ["a", "b", "c"]})
 
 
 def test_every_option_that_is_asked_for_by_name_is_defined() -> None:
@@ -208,7 +205,7 @@ def test_a_subclass_of_str_is_kept_as_the_text_that_it_holds() -> None:
         __slots__ = ()
 
     assert type(Grouping(Key("source")).key) is str
-    assert {type(id_) for id_ in Rocchio([Key("a")]).relevant or ()} == {str}
+    assert {type(id_) for id_ in RSJ([Key("a")]).relevant} == {str}
 
 
 def test_a_form_names_what_a_word_may_have() -> None:

@@ -11,6 +11,7 @@ from dataclasses import asdict
 from typing import Any
 
 import pytest
+from support.clocks import PATIENCE
 from support.faulty_store import FaultyStore
 from support.memory_store import MemoryStore
 
@@ -177,9 +178,9 @@ def test_hook_may_write_while_another_thread_does(read: str, config: IndexConfig
     reader = threading.Thread(target=reads[read], daemon=True)
     writer = threading.Thread(target=lambda: index.add(["fig"], ids=["thread"]), daemon=True)
     reader.start()
-    reader.join(20)
+    reader.join(PATIENCE)
     assert hooked.is_set()
     assert not reader.is_alive()
-    writer.join(20)
+    writer.join(PATIENCE)
     assert {chunk.id for chunk in index.get(["hook", "thread"])} == {"hook", "thread"}
     assert index.verify().ok

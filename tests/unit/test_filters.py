@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_bm25.errors import FilterError
-from rag_bm25.filters import And, Comparison, Expression, Not, Or, conjoin, parse_filter
+from rag_bm25.filters import ID, And, Comparison, Not, Or, conjoin, parse_filter
 from rag_bm25.store.memory import matches
 
 HERE = Comparison(("a",), "==", 1)
@@ -21,7 +21,7 @@ for _ in range(70):
 class Name(str, Enum):
     A = "a.b"
     IN = "$in"
-    TEXT = 'metadata["a"] > 1'
+    ID = "$id"
 
 
 @pytest.mark.parametrize("nothing", [None, {}])
@@ -50,7 +50,10 @@ def test_no_filter_is_none(nothing: Any) -> None:
         ({"$and": [{"a": 1}]}, And((Comparison(("a",), "==", 1),))),
         ({"$or": [{"a": 1}, {"b": 2}]}, Or((Comparison(("a",), "==", 1), Comparison(("b",), "==", 2)))),
         ({"$not": {"a": 1}}, Not(Comparison(("a",), "==", 1))),
-        (' metadata["a"] > 1 ', Expression(' metadata["a"] > 1 ')),
+        ({"$id": "a"}, Comparison(ID, "==", "a")),
+        ({"$id": {"$in": ["a", "b.c"]}}, Comparison(ID, "in", ("a", "b.c"))),
+        ({"$id": {"$like": "a%"}, "a": 1}, And((Comparison(ID, "like", "a%"), Comparison(("a",), "==", 1)))),
+        ({("$id",): 1}, Comparison(("$id",), "==", 1)),
     ],
 )
 def test_every_form_is_read(filter: Any, tree: Any) -> None:
@@ -65,7 +68,8 @@ def test_every_form_is_read(filter: Any, tree: Any) -> None:
         (Comparison((1,), "==", 1), r"a filter key must be a string.* got \(1,\)"),
         (Comparison(("a",), "above", 1), r"the operator at 'a' must be one of ==, !=, >.*, got 'above'"),
         (Comparison(("a",), "in", "abc"), "in at 'a' needs a list of values, got 'abc'"),
-        (Expression(5), "a filter expression must not be blank"),
+        (Comparison(ID, "==", 1), "== at '\\$id' needs the ids as strings, such as .1., got 1"),
+        (Comparison(ID, "exists", True), "exists at '\\$id' tells no ids apart"),
         (Not(None), "a part of a filter must be a Comparison, .*, got None"),
         (And(()), r"a part of a filter must be a Comparison, .*, got And\(parts=\(\)\)"),
         (Or((HERE, "b")), "a part of a filter must be a Comparison, .*, got 'b'"),
@@ -79,13 +83,11 @@ def test_trees_made_by_hand_are_checked(tree: Any, message: str) -> None:
 
 @pytest.mark.parametrize("text", [str, np.str_, Name])
 def test_subclasses_of_str_are_taken_as_text(text: Any) -> None:
-    key, operator, expression = (text(member.value) for member in Name)
+    key, operator, id_ = (text(member.value) for member in Name)
     given = parse_filter({key: {operator: [key, np.float64(1.5), True]}})
     assert given == Comparison(("a", "b"), "in", ("a.b", 1.5, True))
     assert repr(given) == "Comparison(path=('a', 'b'), op='in', value=('a.b', 1.5, True))"
-    read = parse_filter(expression)
-    assert isinstance(read, Expression)
-    assert type(read.text) is str
+    assert parse_filter({id_: key}) == Comparison(ID, "==", "a.b")
 
 
 def test_a_join_of_two_of_the_deepest_filters_is_read_again() -> None:
@@ -97,7 +99,7 @@ def test_a_join_of_two_of_the_deepest_filters_is_read_again() -> None:
 
 
 def test_two_filters_are_joined_and_one_stays_as_it_is() -> None:
-    one, other = Comparison(("a",), "==", 1), Expression('metadata["b"] > 1')
+    one, other = Comparison(("a",), "==", 1), Comparison(ID, ">", "b")
     assert conjoin(one, other) == And((one, other))
     assert conjoin(one, None) is conjoin(None, one) is one
     assert conjoin(None, None) is None
@@ -107,7 +109,16 @@ def test_two_filters_are_joined_and_one_stays_as_it_is() -> None:
     ("filter", "message"),
     [
         ({"a": {"$above": 1}}, r"unknown operator '\$above' at 'a', known are \$eq, "),
-        ({"$nor": [{"a": 1}]}, r"unknown operator '\$nor', known here are \$and, \$or, \$not"),
+        ({"$nor": [{"a": 1}]}, r"unknown operator '\$nor', known here are \$and, \$or, \$not, \$id"),
+        ({"$id.a": 1}, r"unknown operator '\$id\.a', known here are"),
+        ({"$id": {"$in": ["a", 3]}}, r"\$in at '\$id' needs the ids as strings, such as .3., got 3"),
+        (
+            {"$id": {"$exists": True}},
+            r"\$exists at '\$id' tells no ids apart, each is a string; known here are \$eq, .*like$",
+        ),
+        ({"$id": {"$contains": "a"}}, r"\$contains at '\$id' tells no ids apart"),
+        ({"$id": {"$exists": False}}, r"\$exists at '\$id' tells no ids apart"),
+        ({"$id": ["a"]}, r"\$eq at '\$id' needs a string, .*; for one of several values use \$in"),
         ({"a": {"gte": 1}}, r"the operator at 'a' is written '\$gte' \(for a nested value, write 'a\.gte'\)"),
         ({"a": {"b": 1}}, r"a nested value is reached by a dotted key: write 'a\.b'"),
         ({"a": {}}, r"the filter at 'a' must name an operator or a value, got \{\}"),
@@ -137,15 +148,13 @@ def test_two_filters_are_joined_and_one_stays_as_it_is() -> None:
         ({"$or": {"a": 1}}, r"\$or needs a non-empty list of filters"),
         ({"$or": [{}]}, r"a filter inside \$and, \$or and \$not must be a non-empty mapping, got \{\}"),
         ({"$not": 'metadata["a"] == 1'}, r"a filter inside \$and, \$or and \$not must be a non-empty mapping"),
-        (" ", r"a filter expression must not be blank; for no filter pass None"),
         (
-            "source=A/x.html",
-            r'a mapping, such as \{"source": "A/x\.html"\}, or an expression, in which equality is ==',
+            "page >= 2",
+            r'a filter must be a mapping, such as \{"page": \{"\$gte": 3\}\}, and no Milvus .*, got \'page >= 2\'',
         ),
-        ('metadata["a"] = "x"', r'a mapping, such as \{"a": "x"\}, or'),
-        ("a == '\0'", r"the filter expression has a NUL"),
-        (3, r"a filter must be a mapping, a Milvus expression or None, got int"),
-        ([{"a": 1}], r"a filter must be a mapping, .* got list"),
+        ("", r"a filter must be a mapping, .* got ''"),
+        (3, r"a filter must be a mapping, .* got 3"),
+        ([{"a": 1}], r"a filter must be a mapping, .* got \[\{'a': 1\}\]"),
     ],
 )
 def test_bad_input_names_the_rule(filter: Any, message: str) -> None:
@@ -173,12 +182,12 @@ metadata = st.dictionaries(st.sampled_from("ab"), st.none() | scalars | st.lists
 @given(metadata, scalars)
 def test_ne_and_nin_are_the_opposites_of_eq_and_in(data: dict[str, Any], value: Any) -> None:
     for one, other in (({"$eq": value}, {"$ne": value}), ({"$in": [value, "b"]}, {"$nin": [value, "b"]})):
-        assert matches(parse_filter({"a": one}), data) != matches(parse_filter({"a": other}), data)
+        assert matches(parse_filter({"a": one}), "", data) != matches(parse_filter({"a": other}), "", data)
 
 
 @given(metadata, st.floats(-5, 5))
 def test_a_missing_or_other_value_is_in_no_order(data: dict[str, Any], bound: float) -> None:
     value = data.get("a")
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    below_or_above = [matches(parse_filter({"a": {op: bound}}), data) for op in ("$lt", "$gte")]
+    below_or_above = [matches(parse_filter({"a": {op: bound}}), "", data) for op in ("$lt", "$gte")]
     assert sum(below_or_above) == is_number

@@ -15,7 +15,6 @@ from support.reference import split
 
 from rag_bm25 import (
     MMR,
-    RM3,
     RRF,
     RSJ,
     AnalyzerConfig,
@@ -38,7 +37,6 @@ from rag_bm25 import (
     QueryExpansion,
     QueryPart,
     QueryWeighting,
-    Rocchio,
     StorageOptions,
     Synonyms,
     ValueBoost,
@@ -205,7 +203,7 @@ CASES: dict[type[Exception], list[tuple[Call, str, list[Any]]]] = {
         (
             lambda i, v: i.more_like_this("1", **v),
             ".* is not supported here: the query is a stored vector",
-            [{"expansion": QueryExpansion()}, {"min_should_match": 2}, {"feedback": Rocchio(["1"])}],
+            [{"expansion": QueryExpansion()}, {"min_should_match": 2}, {"feedback": RSJ(["1"])}],
         ),
         (lambda i, v: i.add_stream([Chunk("9", "a")], progress=v), "progress must", NO_CALLABLE),
         (lambda i, v: i.search("apple", v), r"k must be an int in 1\.\.16384", NO_COUNT),
@@ -224,13 +222,9 @@ CASES: dict[type[Exception], list[tuple[Call, str, list[Any]]]] = {
             NO_NUMBER[1:],
         ),
         (lambda i, v: i.search("apple", expansion=v), "expansion must be a Query", NO_CALLABLE),
-        (lambda i, v: i.search("apple", feedback=v), "feedback must be a Rocchio", [False, RM3, 1]),
-        (lambda i, v: i.search("apple", feedback=Rocchio(relevant=v)), "relevant must be a seq", NO_SEQUENCE[1:]),
-        (
-            lambda i, v: i.search("apple", feedback=Rocchio(irrelevant=v)),
-            "irrelevant must be a seq",
-            [[value] for value in NO_STR],
-        ),
+        (lambda i, v: i.search("apple", feedback=v), "feedback must be an RSJ", [False, RSJ, 1]),
+        (lambda i, v: i.search("apple", feedback=RSJ(v)), "relevant must be a seq", NO_SEQUENCE),
+        (lambda i, v: i.search("apple", feedback=RSJ(v)), "relevant must be a seq", [[value] for value in NO_STR]),
         (lambda i, v: i.search("apple", min_should_match=v), "min_should_match must", NO_NAME[1:]),
         (lambda i, v: i.search("apple", search_params=v), "search_params must", NO_CALLABLE),
         (lambda i, v: i.encode_queries(["a"], min_should_match=v), "min_should_match ", [1]),
@@ -275,14 +269,9 @@ CASES: dict[type[Exception], list[tuple[Call, str, list[Any]]]] = {
             ["a, b", 5, ["a"], Silent()],
         ),
         (lambda _, v: QueryExpansion(fuzzy=v), "fuzzy must be a Fuzzy or True or False or None", NO_SWITCH[1:]),
-        (lambda _, v: RM3(fb_docs=v), r"fb_docs must be an int in 1\.\.1000", [*NO_COUNT, 1001]),
-        (lambda _, v: RM3(original_query_weight=v), r"original_query_weight .* in \[0, 1\]", [*NO_NUMBER, 1.1]),
         (lambda _, v: RSJ([], fb_terms=v), "fb_terms must be an int >= 0", NO_NUMBER),
         (lambda _, v: RSJ([], max_df=v), r"max_df must be a number in \(0, 1\]", [*NO_NUMBER, 0, 1.1]),
-        (lambda _, v: Rocchio(min_df=v), "min_df must be an int >= 1", [*NO_NUMBER, 0, 1.0]),
-        (lambda _, v: Rocchio(alpha=v), r"alpha must be a number in \[0, 1,000\]", [*NO_NUMBER, 1001]),
-        (lambda _, v: Rocchio(beta=v), r"beta must be a number in \[0, 1,000\]", [*NO_NUMBER, 1001]),
-        (lambda _, v: Rocchio(gamma=v), r"gamma must be a number in \[0, 1,000\]", [*NO_NUMBER, 1001]),
+        (lambda _, v: RSJ([], min_df=v), "min_df must be an int >= 1", [*NO_NUMBER, 0, 1.0]),
         (lambda _, v: RRF(v), r"k must be a number in \(0, 16,384\)", [*NO_NUMBER, 0, 16_384]),
         (lambda _, v: Weighted(v), "sparse must be a finite number >= 0", NO_NUMBER),
         (lambda _, v: Weighted(1, v), "dense must be a finite number >= 0", NO_NUMBER),
@@ -408,14 +397,14 @@ def test_subclasses_of_str_are_the_text_that_they_hold(
     expected = index.search(
         "apple",
         weighting=QueryWeighting(idf="lucene"),
-        feedback=Rocchio(relevant=["1"]),
+        feedback=RSJ(["1"]),
         statistics="all",
         namespace="law",
     )
     options: Any = {
         "weighting": QueryWeighting(idf=kind("lucene")),
         "statistics": kind("all"),
-        "feedback": Rocchio([one]),
+        "feedback": RSJ([one]),
     }
     assert index.search(apple, namespace=[law], min_should_match=kind("100%"), **options) == expected
     assert index.search({apple: 1.0}, namespace=law, **options) == expected

@@ -10,22 +10,19 @@ from support.memory_store import MemoryStore
 from support.reference import split
 
 from rag_bm25 import AnalyzerConfig, BM25Index, IndexConfig, Query, QueryExpansion, QueryPart, Synonyms
-from rag_bm25.adapters import BM25Encoder
+from rag_bm25.adapters import BM25Encoder, encoder
+from rag_bm25.adapters.encoder import read_statistics
 from rag_bm25.analysis import config as analyzer_settings
 from rag_bm25.checks import check_parameter
 from rag_bm25.errors import FilterError, FormatError, InputError, ParameterError, short_repr
 from rag_bm25.filters import parse_filter
 from rag_bm25.ingestion import jsonl
 from rag_bm25.ingestion.files import find_files
-from rag_bm25.ingestion.formats.worker import answer
+from rag_bm25.ingestion.formats.extraction import answer
 from rag_bm25.ingestion.reading import read_document, read_file
 from rag_bm25.ingestion.splitting import Splitter
 from rag_bm25.query.min_should_match import check_min_should_match
 from rag_bm25.query.synonyms import SynonymRule
-from rag_bm25.statistics import portable
-from rag_bm25.statistics.portable import read_statistics
-from rag_bm25.store.milvus.expressions import Lite2Dialect, where_clause
-from rag_bm25.store.rows import Scope
 from rag_bm25.vectors.terms import MAX_TERM_BYTES, Vocabulary, term_id
 
 HUGE = 10**5000  # Python does not write it in decimals
@@ -64,29 +61,6 @@ class TestMessages:
                 check_min_should_match("min_should_match", value)
             with pytest.raises(InputError, match="boost of 'a' must be"):
                 QueryPart("a", value)
-
-
-class TestFilters:
-    @pytest.mark.parametrize("number", ["9" * 5000, "9" * 20, "9223372036854775808", "007", "1" + "0" * 4300])
-    @pytest.mark.parametrize("written", ['metadata["a"] == {}', 'metadata["a"] % {} == 1', "length in [{}]"])
-    def test_a_number_that_the_embedded_engine_reads_otherwise(self, written: str, number: str) -> None:
-        if "%" in written and number[0] != "0":
-            number = f"0{number}"
-        with pytest.raises(FilterError, match=r"needs a (literal|whole number above 0)"):
-            where_clause(Lite2Dialect(), Scope(parse_filter(written.format(number))))
-
-    @pytest.mark.parametrize("number", ["0", "9223372036854775807", "10"])
-    def test_numbers_at_the_edges_are_read(self, number: str) -> None:
-        where_clause(Lite2Dialect(), Scope(parse_filter(f'metadata["a"] == {number}')))
-
-    def test_characters_of_an_expression(self) -> None:
-        with pytest.raises(FilterError, match="at most 1,000,000 characters, got 1,000,001"):
-            parse_filter("a" * 1_000_001)
-
-    def test_the_message_has_the_place_and_not_all_of_it(self) -> None:
-        with pytest.raises(FilterError, match="at position 5004") as caught:
-            where_clause(Lite2Dialect(), Scope(parse_filter(" " * 5000 + "andd")))
-        assert len(str(caught.value)) < 500
 
 
 class TestQueries:
@@ -200,6 +174,6 @@ class TestFiles:
         file = tmp_path / "statistics.json.gz"
         BM25Encoder(IndexConfig(4, analyzer=split)).fit(["apple"]).save(file)
         read_statistics(file)
-        monkeypatch.setattr(portable, "MAX_LINE", 40)
+        monkeypatch.setattr(encoder, "MAX_LINE", 40)
         with pytest.raises(FormatError, match="or is damaged: a line has more than 40 characters"):
             read_statistics(file)

@@ -17,8 +17,7 @@ def dry_run(index: BM25Index) -> Iterator[BM25Index]:
 
     Nothing is written to the engine, not even by a write that finishes one of a killed process. Searches of the yielded
     index give what those of the real one would give after the same writes: the same chunks, and scores that may differ
-    by the rounding of the engine. What is written is held in memory, so that filters must be mappings: there is no
-    engine that could evaluate an expression for it.
+    by the rounding of the engine. What is written is held in memory.
 
     Parameters
     ----------

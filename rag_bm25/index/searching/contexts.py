@@ -110,7 +110,7 @@ class _Span:
         return cls((chunk.namespace, place.stem), first, last, place.number)
 
     def next_numbers(self) -> range:
-        """Return the next few, and more the next time: the length of a text is not known."""
+        """Return the numbers of the chunks to read next, twice as many each time: the length of a text is not known."""
         numbers = range(self.first, min(self.last + 1, self.first + self.size))
         self.first, self.size = numbers.stop, 2 * self.size
         return numbers
@@ -134,7 +134,7 @@ def _read_by_number(store: Store, spans: Sequence[_Span]) -> dict[tuple[str, str
 
 
 def _has_ended(span: _Span, read: range, found: Mapping[int, Chunk]) -> bool:
-    """Return whether nothing is left to be read of a span."""
+    """Return whether all chunks of a span have been read."""
     return span.first > span.last or (read.stop - 1 > span.number and read.stop - 1 not in found)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rag_bm25.analysis.text import AnalysedText
 from rag_bm25.analysis.words import MAX_TOKEN_LENGTH
 from rag_bm25.errors import ChunkNotFoundError, MissingExtraError, short_repr
-from rag_bm25.filters import Comparison, Expression, Not
+from rag_bm25.filters import ID, Comparison, Not, path_name
 from rag_bm25.hits.options import Effect, check_options, options_that
 from rag_bm25.index.arguments import MAX_LISTED, list_first, list_namespaces
 from rag_bm25.index.searching.rows import read_one
@@ -40,7 +39,6 @@ RANKED = (100, 2_000, MAX_K)  # hits among which a chunk is looked for, one numb
 CONDITIONS = ("must", "must_not", "phrases")
 MINIMUMS = {"min_score": "score", "min_confidence": "confidence"}
 _TYPES: dict[type, str] = {str: "strings", int: "numbers", float: "numbers", bool: "booleans"}
-_METADATA_KEY = re.compile(r"metadata\[(?:\"((?:[^\"\\]|\\.)+)\"|'((?:[^'\\]|\\.)+)')\]")
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +62,7 @@ class Search:
         return self.options.get(name) is not None
 
     def without(self, names: Iterable[str]) -> tuple[Query, dict[str, Any]]:
-        """Return the query and the options but some."""
+        """Return the query and the options of the search without some of them."""
         left_out = set(names)
         given = {name: value for name, value in self.options.items() if name not in left_out}
         must, must_not, phrases = (given.pop(name, None) or () for name in CONDITIONS)
@@ -202,21 +200,21 @@ class Diagnoser:
 
     def _detail_filter(self, reason: Reason, row: ChunkRow | None) -> Reason:
         """Add which values the fields of the filter have in the searched chunks, or in one."""
-        metadatas = self._sample() if row is None else [row.metadata]
+        rows = self._sample() if row is None else [row]
         paths = _paths_of(self.asked.options["filter"])
-        values = {".".join(path): list(dict.fromkeys(map(short_repr, _values_at(path, metadatas)))) for path in paths}
+        values = {path_name(path): list(dict.fromkeys(map(short_repr, _values_at(path, rows)))) for path in paths}
         missing = [name for name, some in values.items() if not some]
         if missing and row is None:
-            return _missing_fields(missing, metadatas)
+            return _missing_fields(missing, [each.metadata for each in rows])
         listed = "".join(f"; {name!r} has {list_first(some) or 'no value'}" for name, some in values.items())
-        listed += "".join(_other_types(self.asked.options["filter"], metadatas))
+        listed += "".join(_other_types(self.asked.options["filter"], rows))
         details = {"values": {name: some[:MAX_LISTED] for name, some in values.items()}}
         return replace(reason, message=reason.message + listed, details=details)
 
-    def _sample(self) -> list[dict[str, Any]]:
-        """Return the metadata of the searched chunks, of the first ones if there are many."""
+    def _sample(self) -> list[ChunkRow]:
+        """Return the searched chunks, the first ones if there are many."""
         rows = chain.from_iterable(self.store.scan_chunks(Scope(None, self.asked.namespaces), contents=True))
-        return [row.metadata for row in islice(rows, MAX_SAMPLED)]
+        return list(islice(rows, MAX_SAMPLED))
 
     # A chunk
 
@@ -259,7 +257,7 @@ class Diagnoser:
         return self._left_out_by(self._choosing(), is_hit, "it is a hit")
 
     def _choosing(self) -> tuple[str, ...]:
-        """Return the options that may keep it from the hits; the minimum is one if it is of a reranker's scores."""
+        """Return the options that choose among the best chunks; after a reranker, the minimum score is one of them."""
         return (*choosing(), "min_score") if self.asked.has("rerank") else choosing()
 
     def _outranked(self, diagnosis: Diagnosis) -> Reason:
@@ -284,35 +282,33 @@ def _missing_fields(missing: list[str], metadatas: Sequence[dict[str, Any]]) -> 
         message = (
             f"the filter takes {name!r} for a value within another, as a dot is read, and it is one key: write it "
         )
-        return Reason("filter_field", f'{message}as a tuple, {(name,)}, or metadata["{name}"]')
+        return Reason("filter_field", f"{message}as a tuple, {(name,)}")
     message = f"the filter names {names}, which none of {len(metadatas):,} chunks has"
     message += f"; the fields are {listed}" if fields else "; the chunks have no metadata"
     message += f"; did you mean {similar[0]!r}?" if similar else ""
     return Reason("filter_field", message, {"missing": missing, "fields": fields})
 
 
-def _other_types(where: Filter, metadatas: Sequence[dict[str, Any]]) -> Iterator[str]:
+def _other_types(where: Filter, rows: Sequence[ChunkRow]) -> Iterator[str]:
     """Yield where a filter compares values with an operand of another type, which none of them can equal."""
     for one in _comparisons_of(where):
         operands = one.value if isinstance(one.value, tuple) else (one.value,)
-        values = [] if one.op == "contains" else _values_at(one.path, metadatas)
+        values = [] if one.op == "contains" else _values_at(one.path, rows)
         types, wanted = ({_TYPES[type(each)] for each in some if type(each) in _TYPES} for some in (values, operands))
         if types.isdisjoint(wanted) and types:
             yield f"; these are {' and '.join(sorted(types))}, and the filter has {' and '.join(sorted(wanted))} there"
 
 
-def _values_at(path: Sequence[str], metadatas: Iterable[dict[str, Any]]) -> list[Any]:
+def _values_at(path: tuple[str, ...], rows: Sequence[ChunkRow]) -> list[Any]:
     """Return the values under a path."""
-    values: Iterable[Any] = metadatas
+    values: list[Any] = [row.id if path == ID else row.metadata for row in rows]
     for key in path:
         values = [value[key] for value in values if isinstance(value, dict) and value.get(key) is not None]
-    return list(values)
+    return values
 
 
 def _paths_of(where: Filter) -> list[tuple[str, ...]]:
     """Return the paths whose values a filter compares."""
-    if isinstance(where, Expression):
-        return [(double or single,) for double, single in _METADATA_KEY.findall(where.text)]
     return list(dict.fromkeys(one.path for one in _comparisons_of(where)))
 
 
@@ -320,7 +316,7 @@ def _comparisons_of(where: Filter) -> Iterator[Comparison]:
     """Yield the comparisons of a filter."""
     if isinstance(where, Comparison):
         yield from () if where.op == "exists" else (where,)
-    elif not isinstance(where, Expression):
+    else:
         parts = (where.part,) if isinstance(where, Not) else where.parts
         yield from chain.from_iterable(map(_comparisons_of, parts))
 

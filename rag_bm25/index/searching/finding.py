@@ -1,21 +1,19 @@
 """Find a pattern in stored texts, character by character, without analysis and ranking.
 
-Patterns are those of the Rust crate ``regex``, which pydantic brings. They have no look-around and no back-references:
-nothing backtracks, and matching takes linear time. A large automaton is refused.
+A regular expression is one of RE2: it has no look-around and no back-references, nothing backtracks, and matching takes
+linear time. A pattern that is too large is refused.
 """
 
 from __future__ import annotations
 
 import re
 import time
-from bisect import bisect_left
 from dataclasses import dataclass, replace
-from itertools import chain, product
-from typing import TYPE_CHECKING, Any
-
-from pydantic_core import SchemaError, SchemaValidator, core_schema
+from itertools import chain
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rag_bm25.budget import check_budget
+from rag_bm25.checks import require_extra
 from rag_bm25.documents.chunks import pk_digest
 from rag_bm25.errors import InputError, short_repr
 from rag_bm25.hits.neighbors import source_of
@@ -28,55 +26,71 @@ if TYPE_CHECKING:
     from rag_bm25.documents.chunks import Chunk
     from rag_bm25.store.rows import Scope
 
+Search: TypeAlias = "Callable[[str, int], tuple[int, int] | None]"
+"""Function of a text and the place to begin at that returns start and end of the first match."""
+
 MAX_READ = 50_000  # chunks of one call
 MAX_FOUND = 12_000  # characters of one answer, without those of its form
 MAX_MATCH = 200  # characters of a match that are shown
-COPIES = 4  # of a pattern, for which the 10 MiB of the engine must do: no thread goes on while it looks at a text
-MARKS = re.compile(r"[\\.+*?()|\[\]{}^$]")
 WORDS = re.compile(r"[^\W_\U00010000-\U0010ffff]+")  # what all engines compare alike
 UNSURE = re.compile(r"[(\[]|\\[^\WdDwWsSbB]")  # groups, classes, and escapes that a literal may follow as their part
 OPTIONAL = re.compile(r".?(?:[?*]|\{[^}]*\})|\\.", re.DOTALL)
 KEY = re.compile("(?:[0-9a-f]{40}[ab](?:@[0-9]{1,4})?)?")
-FAULT = re.compile(r"\n {4}.*\n {4}( *)\^.*\nerror: (.*)")
 
 
 class Pattern:
-    """A literal or a regular expression, of which a text may have many matches.
-
-    The engine tells only whether a text matches. A place is found by halving: a window matches as the whole text does
-    there, because assertions look at one character on either side, and the window has it.
-    """
+    """A literal, or with the extra ``regex`` a regular expression, that texts are searched for."""
 
     def __init__(self, text: str, *, regex: bool = False, ignore_case: bool = False) -> None:
-        written = text if regex else MARKS.sub(r"\\\g<0>", text)
-        _compile(written)  # by itself: its parentheses must be pairs
-        _compile(f"(?:{written}){{{COPIES}}}")
-        flags = "im" if ignore_case else "m"
         self.required = _required(text, regex=regex, ignore_case=ignore_case)
-        sides = product(("", "(?s:.)"), ("", r"(?s:.*)(?s:.)\z"))
-        self._windows = [_compile(rf"\A{left}(?s:.*)(?{flags}:{written}){right}") for left, right in sides]
+        self._search = (_regex if regex else _literal)(text, ignore_case)
 
     def first(self, text: str, begin: int = 0) -> tuple[int, int] | None:
-        """Return start and end of the match that ends first, the shortest of them; None without a match."""
-        if not self._is_in(text, begin, len(text)):
-            return None
-        end = bisect_left(range(len(text)), 1, begin, key=lambda end: self._is_in(text, begin, end))
-        start = bisect_left(range(end), 1, begin, key=lambda start: not self._is_in(text, start + 1, end))
-        return start, end
-
-    def _is_in(self, text: str, start: int, end: int) -> bool:
+        """Return start and end of the first match from `begin` on; None without a match."""
         check_budget()
-        left, right = start > 0, end < len(text)
-        return self._windows[2 * left + right].isinstance_python(text[start - left : end + right])
+        return self._search(text, begin)
 
 
-def _compile(written: str) -> SchemaValidator:
+def _literal(pattern: str, ignore_case: bool) -> Search:
+    """Return the function that finds a literal."""
+    if not ignore_case:
+        return lambda text, begin: _place(text.find(pattern, begin), pattern)
+    folded = _fold(pattern)
+    return lambda text, begin: _place(_fold(text).find(folded, begin), pattern)
+
+
+def _place(start: int, pattern: str) -> tuple[int, int] | None:
+    return None if start < 0 else (start, start + len(pattern))
+
+
+def _fold(text: str) -> str:
+    """Fold the case of a text, character by character, so that places stay: ß, whose folding is ss, remains."""
+    folded = text.casefold()
+    return folded if len(folded) == len(text) else "".join(map(_fold_character, text))
+
+
+def _fold_character(char: str) -> str:
+    return min(char.casefold(), char.lower(), char, key=len)  # the first of the shortest
+
+
+def _regex(pattern: str, ignore_case: bool) -> Search:
+    """Return the function that finds a regular expression."""
+    with require_extra('a regular expression needs google-re2: pip install "rag-bm25[regex]"'):
+        import re2
+    options = re2.Options()
+    options.log_errors = False
     try:
-        return SchemaValidator(core_schema.str_schema(pattern=written, regex_engine="rust-regex"))
-    except SchemaError as error:
-        fault = FAULT.search(str(error))
-        told = f"{fault[2]}, at its character {len(fault[1]) + 1}" if fault else str(error).rpartition(": ")[2]
+        re2.compile(pattern, options)  # by itself: its parentheses must be pairs
+        compiled = re2.compile(f"(?{'i' if ignore_case else ''}m:{pattern})", options)
+    except (re2.error, UnicodeError) as error:
+        told = error.args[0].decode() if isinstance(error, re2.error) else "it is no text"
         raise InputError(f"pattern is no regular expression that can be searched for: {told}") from None
+
+    def search(text: str, begin: int) -> tuple[int, int] | None:
+        match = compiled.search(text, begin)
+        return None if match is None else match.span()
+
+    return search
 
 
 def _required(text: str, *, regex: bool, ignore_case: bool) -> str:

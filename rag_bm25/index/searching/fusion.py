@@ -25,13 +25,13 @@ NOISE = 8 * 2.0**-23
 
 
 def reciprocal_rank(k: float, rank: int) -> float:
-    """Return what an arm gives to its candidate at a rank, from 1."""
+    """Return the score that an arm gives to the candidate at a rank, which counts from 1."""
     return 1 / (k + rank)
 
 
 @dataclass(frozen=True)
 class ScoreRange:
-    """The scores of an arm that become 0 and 1."""
+    """The lowest and the highest score of an arm, which are scaled to 0 and 1."""
 
     low: float
     high: float

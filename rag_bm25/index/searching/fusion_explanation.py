@@ -27,7 +27,7 @@ class FusedArm:
 
 
 def explain_fusion(fusion: Fusion, id_: str, fused: Sequence[FusedArm], shift: float, unmet: str) -> Explanation:
-    """Explain the fused score of a chunk, of which `shift` is taken; `unmet` as in `QueryFacts`."""
+    """Explain the fused score of a chunk, less the `shift` of its layer; `unmet` is that of `QueryFacts`."""
     arms = tuple(_explain_arm(fusion, arm) for arm in fused)
     what = f"fused score of chunk {id_!r} by {fusion}"
     if unmet:

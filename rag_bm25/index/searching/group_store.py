@@ -68,7 +68,7 @@ class _Part:
         return self.terms.renumberings[self.number]
 
     def own(self, pks: Iterable[str]) -> list[str]:
-        """Return those of some keys that may be here, as they are here."""
+        """Return the keys of rows that may be in this index, without the number that a group adds to them."""
         parted = (pk.partition("@") for pk in pks)
         return [pk for pk, _, number in parted if number in ("", str(self.number))]
 
@@ -77,7 +77,7 @@ class _Part:
         return replace(row, pk=pk_in(self.number, row.pk), vector=vector, part=self.number)
 
     def search(self, queries: Sequence[SparseVector] | NDArray[np.float32], arm: SearchArm) -> list[list[Match]]:
-        """Return the best rows here; a query of words that are not here finds none."""
+        """Return the best rows of this index; a query of words that it does not have finds none."""
         here = arm if arm.pks is None else replace(arm, pks=tuple(self.own(arm.pks)))
         if here.pks == ():
             return [[] for _ in queries]
@@ -95,17 +95,13 @@ class GroupStore:
     def __init__(self, stores: Sequence[Store], terms: MergedTerms, close: Callable[[], None]) -> None:
         self.name = f"a group of {len(stores)} indexes: {list_first(store.name for store in stores)}"
         self.close = close
-        self._stores = stores
+        self.exclusive = all(store.exclusive for store in stores)
         self._parts = [_Part(number, store, terms) for number, store in enumerate(stores)]
         self.threads = Threads(len(stores))
 
     def __getattr__(self, name: str) -> NoReturn:
         """Refuse what one index alone has, such as its log."""
         refuse_writing()
-
-    @property
-    def exclusive(self) -> bool:
-        return all(store.exclusive for store in self._stores)
 
     def get_chunks(
         self, pks: Sequence[str], *, contents: bool = True, vectors: bool = False, dense: bool = False

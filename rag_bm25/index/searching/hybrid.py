@@ -22,6 +22,7 @@ import numpy as np
 from rag_bm25.definitions import Between, check_given
 from rag_bm25.documents.chunks import Hit, HybridHit
 from rag_bm25.errors import ParameterError
+from rag_bm25.filters import FilterMapping
 from rag_bm25.hits.boosts import explain_boosts
 from rag_bm25.hits.options import NEEDS_LEXICAL_SCORE, ONLY_LEXICAL, SearchOptions, check_options, is_by_score, refuse
 from rag_bm25.hits.selection import Ranking, flatten
@@ -84,9 +85,9 @@ class FusionOptions(TypedDict, total=False):
         Number of candidates of the lexical search, in 1..16384; by default 100, and with a larger k others below them.
     dense_k : int
         Number of candidates of the dense search, in 1..16384; by default as of the lexical search.
-    sparse_filter : mapping or str
+    sparse_filter : mapping
         Further conditions on the candidates of the lexical search.
-    dense_filter : mapping or str
+    dense_filter : mapping
         Further conditions on the candidates of the dense search.
     dense_search_params : mapping of str to str, bool, int or float
         Parameters of Milvus for the dense search, such as ``{"ef": 200}``; the engine decides which exist.
@@ -95,8 +96,8 @@ class FusionOptions(TypedDict, total=False):
     fusion: Weighted | RRF | None
     sparse_k: Annotated[int, Between(1, MAX_K)] | None
     dense_k: Annotated[int, Between(1, MAX_K)] | None
-    sparse_filter: Mapping[str, Any] | str | None
-    dense_filter: Mapping[str, Any] | str | None
+    sparse_filter: FilterMapping | None
+    dense_filter: FilterMapping | None
     dense_search_params: Mapping[str, str | bool | int | float] | None
 
 
@@ -224,12 +225,12 @@ class HybridSearcher:
         widen_until(look, lambda _: is_enough, [1])
         if not is_enough:
             selector.warn()
-        return flatten(options.get("group"), selector.select(query, Ranking(hits)))
+        return flatten(options.get("group"), selector.select(query, selector.shortlist(Ranking(hits))))
 
     def _score_missed(
         self, queries: Sequence[ArmQuery], found: Sequence[list[Match]], request: HybridRequest, known: ScoredArms
     ) -> ScoredArms:
-        """Score the first candidates of each arm by the other one; `known` are scores of searches before."""
+        """Score the head of each arm by the other arm; `known` has the scores of earlier rounds, and gets new ones."""
         if isinstance(request.fusion, RRF):  # a rank beyond the candidates is not known
             return {}, {}
         for scores, matches in zip(known, found, strict=True):
@@ -302,7 +303,7 @@ def _depth_for(k: int) -> int:
 
 
 def _score_others(query: ArmQuery, pks: AbstractSet[str], known: dict[str, float]) -> dict[str, float]:
-    """Return the exact scores of rows that an arm has not found; a row that is gone meanwhile has no similarity."""
+    """Return an arm's exact scores of some rows; one that was deleted meanwhile has no similarity."""
     unknown = tuple(sorted(pks - known.keys()))
     if unknown:
         arm = replace(query.arm, params=None, vectors=False, pks=unknown)

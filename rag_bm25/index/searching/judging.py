@@ -75,7 +75,7 @@ class Judges:
         return 0 if self.model is None else NUM_RANKED
 
     def of(self, query: WeightedQuery, matches: Sequence[Match]) -> Judge:
-        """Return the judge of a query, who knows its best matches from the first call."""
+        """Return the judge of a query: made of its best matches at the first call, and kept."""
         if query not in self.known:
             is_judged = self.model is not None and matches
             self.known[query] = self.by(query, matches) if is_judged else Judge(query.vector, self.max_score(query))

@@ -31,12 +31,12 @@ class Layer:
     """Candidates that are fused at once."""
 
     arms: ScoredArms
-    fused: Mapping[str, float]  # of those that are in no layer before
-    shift: float  # by which that is less than what the fusion gave
+    fused: Mapping[str, float]  # scores of the candidates that are in no earlier layer
+    shift: float  # taken from the scores of the fusion, so that they are below the earlier layer
 
     @classmethod
     def of(cls, arms: ScoredArms, bound: float, fusion: Fusion, above: Mapping[str, float]) -> Layer:
-        """Fuse candidates, and put the new ones below the others."""
+        """Fuse the candidates of a layer; those that are new to it get scores below the ones `above`."""
         new = {pk: score for pk, score in fusion.fuse(*arms, bound).items() if pk not in above}
         if not (above and new):
             return cls(arms, new, 0.0)
@@ -75,7 +75,7 @@ class FusedCandidates:
         return sorted(hits, key=rank_of)
 
     def explained(self, row: ChunkRow, lexical: Explanation, fusion: Fusion) -> tuple[list[FusedArm], float]:
-        """Return both arms with the scores of a chunk, and the shift of its layer."""
+        """Return what each arm gave to a chunk, and the shift of the layer that the chunk is in."""
         pk = next((found.pk for found in self.rows.values() if found.key == row.key), row.pk)
         layer = next((layer for layer in self.layers if pk in layer.fused), self.layers[0])
         sparse, dense = layer.arms
@@ -91,7 +91,7 @@ class FusedCandidates:
 
 
 def _layers(found: Sequence[list[Match]], missed: ScoredArms, heads: tuple[int, int]) -> Iterator[ScoredArms]:
-    """Yield the scores of the first candidates of both arms, those of twice as many, and so on, to the last ones."""
+    """Yield both arms' scores for each layer: of the heads, then of twice as many candidates, until all are in one."""
     sparse, dense = ({match.row.pk: match.score for match in matches} for matches in found)
     first, second = heads
     yield {**_first(sparse, first), **missed[0]}, {**_first(dense, second), **missed[1]}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from rag_bm25.index.searching.rows import latest_rows
@@ -11,9 +11,7 @@ from rag_bm25.store.rows import MAX_K
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from rag_bm25.documents.chunks import Hit
     from rag_bm25.events import Events
-    from rag_bm25.index.searching.judging import Judge
     from rag_bm25.store.rows import Match
 
 OVERFETCH = 4
@@ -22,20 +20,13 @@ OVERFETCH = 4
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Candidates:
     """The best chunks of a query, as far as they were searched for."""
 
     matches: list[Match]
     below: float  # no other chunk has a higher score
     is_all: bool  # whether there is no other chunk
-    _hits: list[Hit] = field(default_factory=list, init=False, repr=False, compare=False)
-
-    def hits(self, judge: Judge) -> list[Hit]:
-        """Return the matches as users see them."""
-        if not self._hits:
-            self._hits.extend(judge.to_hits(self.matches))
-        return self._hits
 
 
 def warn_incomplete(events: Events, k: int) -> None:
@@ -49,7 +40,8 @@ def widen_until(
 ) -> None:
     """Search with the limit of each search, and then with twice as much, until there is enough or no room for more.
 
-    `search` gets the limits of some searches by their positions. One with enough may lack again by the rows of another.
+    `search` gets the limit of each search by its position. Rows that one search finds may take candidates from another
+    one, which had enough before.
     """
     asked = last = dict(enumerate(limits))
     while asked:

@@ -19,7 +19,7 @@ from rag_bm25.index.searching.ranking import warn_incomplete
 from rag_bm25.store.rows import MAX_K, Match, rank_of
 from rag_bm25.store.storage import FP16_TOLERANCE
 from rag_bm25.vectors.sparse import EMPTY, SparseBatch
-from rag_bm25.weighting.ratio import largest_ratio
+from rag_bm25.weighting.document import largest_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -86,7 +86,7 @@ class Rescorer:
     def _within_reach(
         self, queries: Sequence[SparseVector], arm: SearchArm, reach: float, asked: int
     ) -> list[list[Match]]:
-        """Find the best `arm.limit` rows; `reach` is the share of their last score that other rows do not have."""
+        """Find the best `arm.limit` rows: read until the last stored score is below `reach` of the last exact one."""
         check_budget()
         answers = self.store.search(queries, replace(arm, limit=asked, vectors=True))
         found = [self.score(query, self._read(rows, arm)) for query, rows in zip(queries, answers, strict=True)]
@@ -111,7 +111,7 @@ class Rescorer:
 
 
 def _round_up(number: int) -> int:
-    """Leave three digits of a binary number: a mean changes with every write, and ratios are kept."""
+    """Round up to three binary digits: a mean changes with every write, and the ratio for it is cached."""
     step = 1 << max(number.bit_length() - 3, 0)
     return -(-number // step) * step
 

@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -21,10 +21,9 @@ from rag_bm25.documents.chunks import Hit
 from rag_bm25.documents.encoder import FieldCounts
 from rag_bm25.documents.reweighing import Reweigher
 from rag_bm25.errors import ChunkNotFoundError, InputError, ParameterError, short_repr
-from rag_bm25.hits.highlights import Highlighting
+from rag_bm25.hits.highlights import Highlighting, highlight_hits, make_highlighter
 from rag_bm25.hits.options import Effect, options_that, refuse
 from rag_bm25.index.searching.group_store import GroupStore
-from rag_bm25.index.searching.highlighting import highlight_hits, make_highlighter
 from rag_bm25.index.searching.judging import Judges
 from rag_bm25.index.searching.ranking import OVERFETCH, Candidates, find_candidates
 from rag_bm25.index.searching.rescoring import Rescorer
@@ -32,14 +31,11 @@ from rag_bm25.index.searching.rows import latest_rows, read_newest, read_one
 from rag_bm25.index.searching.weigher import WeightedQuery
 from rag_bm25.query.conditions import CheckedChunk
 from rag_bm25.query.correction import Corrector
-from rag_bm25.query.evidence import Evidence, FeedbackChunk
 from rag_bm25.query.explanation import ChunkFacts, QueryFacts
-from rag_bm25.query.feedback import RSJ
-from rag_bm25.query.learning import apply_feedback
+from rag_bm25.query.feedback import Evidence
 from rag_bm25.query.min_should_match import required_words
 from rag_bm25.query.query import Query
 from rag_bm25.query.scores import ScoreExplanation, explain_score, with_factors
-from rag_bm25.query.similar import weigh_terms_of
 from rag_bm25.query.spelling import Fuzzy, Speller
 from rag_bm25.query.stop_words import stop_words_in
 from rag_bm25.store.rows import MAX_K, Match, Scope, SearchArm
@@ -58,7 +54,7 @@ if TYPE_CHECKING:
     from rag_bm25.index.live_statistics import LiveStatistics
     from rag_bm25.index.searching.weigher import QueryContext, QueryWeigher
     from rag_bm25.query.conditions import Conditions
-    from rag_bm25.query.feedback import Feedback
+    from rag_bm25.query.feedback import RSJ
     from rag_bm25.query.query import QueryLike
     from rag_bm25.query.spelling import DfLookup
     from rag_bm25.store.protocol import Store
@@ -113,7 +109,7 @@ class Searcher:
         context = self.weigher.context_for(scope, options)
         weighted = [self.weigher.prepare(context, query) for query in parsed]
         if method is not None:
-            weighted = self._learn(method, context, parsed, weighted, scope, options)
+            weighted = self._learn(method, context, parsed, weighted, scope)
         return PreparedQueries(weighted, context.encoder.weighting, context.corpus.idf_inputs)
 
     def vectors(self, queries: Sequence[QueryLike], scope: Scope, options: SearchOptions) -> list[SparseVector]:
@@ -380,76 +376,34 @@ class Searcher:
         context = self.weigher.context_for(scope, options)
         row = read_one(self._store, context.view, id_, scope.namespaces)
         (vector,) = self.vectors_of([row], context.documents)
-        terms = weigh_terms_of(vector, context.encoder, context.corpus, self._live.vocabulary().term, max_terms)
+        terms = context.encoder.weigh_chunk(vector, context.corpus, self._live.vocabulary().term, max_terms)
         return WeightedQuery.of(terms, context), row
 
     # Feedback
 
     def _learn(
-        self,
-        method: Feedback,
-        context: QueryContext,
-        queries: list[Query],
-        weighted: list[WeightedQuery],
-        scope: Scope,
-        options: SearchOptions,
+        self, method: RSJ, context: QueryContext, queries: list[Query], weighted: list[WeightedQuery], scope: Scope
     ) -> list[WeightedQuery]:
-        """Weigh queries anew, by what their relevant and irrelevant chunks tell."""
-        relevant = self._read_relevant(weighted, method, scope, options, context.documents)
-        irrelevant = self._read_marked(method, "irrelevant", scope, context.documents)
-        term_of = self._live.vocabulary().term
+        """Weigh queries anew, by what their relevant chunks tell."""
+        relevant = self._read_relevant(method, scope)
+        evidence = Evidence(method, relevant, context.encoder, context.corpus, self._live.vocabulary().term)
         return [
-            WeightedQuery.of(
-                apply_feedback(method, query, Evidence(chunks, irrelevant, context.encoder, context.corpus, term_of)),
-                context,
-                before.conditions,
-            )
-            for query, chunks, before in zip(queries, relevant, weighted, strict=True)
+            WeightedQuery.of(evidence.weigh(query), context, before.conditions)
+            for query, before in zip(queries, weighted, strict=True)
         ]
 
-    def _read_relevant(
-        self,
-        queries: list[WeightedQuery],
-        method: Feedback,
-        scope: Scope,
-        options: SearchOptions,
-        documents: DocumentWeighting,
-    ) -> list[list[FeedbackChunk]]:
-        """Read the chunks that each query learns from: the marked ones, or else the best ones of a search."""
-        if isinstance(method, RSJ) or method.relevant is not None or getattr(method, "irrelevant", None) is not None:
-            return [self._read_marked(method, "relevant", scope, documents)] * len(queries)
-        k = method.fb_docs
-        enough = partial(has_enough, k)
-        found = [some.matches[:k] for some in self.candidates(queries, k, enough, scope, options, at_most=k)]
-        pks = {match.row.pk for matches in found for match in matches}
-        is_reweighed = documents != self._encoder.weighting
-        rows = self._store.get_chunks(sorted(pks), contents=is_reweighed, vectors=True)
-        vectors = dict(zip((row.pk for row in rows), self.vectors_of(rows, documents), strict=True))
-        return [
-            [
-                FeedbackChunk(match.row.id, vectors[match.row.pk], match.score)
-                for match in matches
-                if match.row.pk in vectors  # it may have been deleted since
-            ]
-            for matches in found
-        ]
-
-    def _read_marked(
-        self, method: Feedback, name: Literal["relevant", "irrelevant"], scope: Scope, documents: DocumentWeighting
-    ) -> list[FeedbackChunk]:
+    def _read_relevant(self, method: RSJ, scope: Scope) -> list[SparseVector]:
         """Read the marked chunks; an id stands for the chunks that have it in any of the namespaces."""
-        ids = list(dict.fromkeys(getattr(method, name, None) or ()))
-        if not ids:
-            return []
+        ids = list(dict.fromkeys(method.relevant))
         names = self._live.view.statistics.namespaces if scope.namespaces is None else dict.fromkeys(scope.namespaces)
-        keys = [[(space, id_, None) for id_ in ids] for space in names]
-        rows = [row for some in keys for row in read_newest(self._store, some, vectors=True).values()]
+        keys = [[(space, id_, None) for id_ in ids] for space in names] if ids else []
+        found = [read_newest(self._store, some, contents=False, vectors=True) for some in keys]
+        rows = [row for some in found for row in some.values()]
         missing = sorted(set(ids) - {row.id for row in rows})
         if missing:
-            msg = f"no chunk {missing[0]!r}, which is given as {name}, in the namespaces of the search"
+            msg = f"no chunk {missing[0]!r}, which is given as relevant, in the namespaces of the search"
             raise ChunkNotFoundError(msg)
-        vectors = self.vectors_of(rows, documents)
-        return [FeedbackChunk(row.id, vector) for row, vector in zip(rows, vectors, strict=True)]
+        return [row.vector for row in rows]
 
 
 def _no_model(store: Store, model: AnswerModel | None, weighting: QueryWeighting) -> str:
@@ -468,13 +422,8 @@ def _no_model(store: Store, model: AnswerModel | None, weighting: QueryWeighting
     )
 
 
-def has_enough(k: int, _: WeightedQuery, found: Candidates) -> bool:
-    """Return whether k chunks have been found."""
-    return len(found.matches) >= k
-
-
 def not_in_vectors() -> set[str]:
-    """Return the names of the options that no vector can hold; the search parameters matter to feedback."""
+    """Return the names of the options that no vector can hold; those of the engine concern none."""
     return {*options_that(~Effect.WEIGHS), "candidates"} - {*options_that(Effect.WEIGHS), "search_params"}
 
 

@@ -15,17 +15,18 @@ from rag_bm25.hits.groups import group, key_of, value_of
 from rag_bm25.hits.options import num_candidates, reranks_all
 from rag_bm25.hits.selection import (
     Ranking,
+    Shortlist,
     at_least,
     by_final_score,
     choose,
     confident,
     flatten,
     form_units,
-    is_enough,
     lacking,
     must_refill_groups,
     num_units,
     rerank,
+    shortlist,
 )
 from rag_bm25.index.searching.ranking import OVERFETCH, Candidates, warn_incomplete
 from rag_bm25.index.searching.rows import read_newest
@@ -64,9 +65,9 @@ class Selector(Generic[H]):
     but: ChunkKey | None = None  # of a chunk that is left out
     known: dict[ChunkKey, SparseVector] = field(default_factory=dict)  # vectors that were read with the hits
 
-    def is_enough(self, ranking: Ranking[H]) -> bool:
-        """Return whether more candidates would not change the selection, but for the members of groups."""
-        return is_enough(self.options, ranking, self.k, self.read_vectors)
+    def shortlist(self, candidates: Ranking[H]) -> Shortlist[H]:
+        """Form the units of candidates: those that tell whether there are enough, and that are selected from."""
+        return shortlist(self.options, candidates, self.k, self.read_vectors)
 
     def has_units(self, hits: list[H]) -> bool:
         """Return whether there are as many units as a search needs to find, among candidates in any order.
@@ -81,18 +82,18 @@ class Selector(Generic[H]):
         is_below = options.get("min_score") is not None and len(ranking.hits) < len(hits)
         return is_below or len(form_units(options, ranking, wanted, self.read_vectors).units) >= wanted
 
-    def select(self, query: str, ranking: Ranking[H]) -> list[list[H]]:
+    def select(self, query: str, formed: Shortlist[H]) -> list[list[H]]:
         """Select from candidates, which are enough unless there was no more room for them."""
         options, k = self.options, self.k
-        if not self.is_enough(ranking):
+        if not formed.is_enough:
             self.warn()
-            ranking = Ranking(ranking.hits)
-        ranking = by_final_score(options, ranking)
+            formed = self.shortlist(Ranking(formed.candidates.hits))
+        units = formed.units
         if score := options.get("rerank"):
-            reranked = Ranking(rerank(score, query, ranking.hits[: num_candidates(options, k)]))
+            reranked = Ranking(rerank(score, query, formed.ranking.hits[: num_candidates(options, k)]))
             ranking = at_least(options.get("min_score"), reranked)
-        found = form_units(options, ranking, num_units(options, k), self.read_vectors)
-        return choose(options, found.units, k, self.read_similarity)
+            units = form_units(options, ranking, num_units(options, k), self.read_vectors).units
+        return choose(options, units, k, self.read_similarity)
 
     def warn(self) -> None:
         """Report that the best 16,384 chunks do not decide."""
@@ -130,6 +131,7 @@ class SparseSelector:
     selector: Selector[Hit]
     scope: Scope
     judges: Judges
+    _formed: dict[Candidates, Shortlist[Hit]] = field(default_factory=dict, init=False)
 
     @property
     def options(self) -> SearchOptions:
@@ -153,11 +155,15 @@ class SparseSelector:
     def _is_enough(self, query: WeightedQuery, candidates: Candidates) -> bool:
         if len(candidates.matches) < self.judges.num_needed:
             return False
-        return self.selector.is_enough(self._to_ranking(query, candidates))
+        self._formed[candidates] = formed = self._shortlist(query, candidates)
+        return formed.is_enough
+
+    def _shortlist(self, query: WeightedQuery, candidates: Candidates) -> Shortlist[Hit]:
+        return self.selector.shortlist(self._to_ranking(query, candidates))
 
     def _select(self, query: WeightedQuery, text: str, candidates: Candidates) -> list[Hit]:
         grouping = self.options.get("group")
-        units = self.selector.select(text, self._to_ranking(query, candidates))
+        units = self.selector.select(text, self._formed.get(candidates) or self._shortlist(query, candidates))
         wanting = lacking(self.options, units)
         by_filter = grouping is not None and grouping.score == "max" and self.options.get("rerank") is None
         if by_filter and wanting and not candidates.is_all and not must_refill_groups(self.options):
@@ -195,7 +201,7 @@ class SparseSelector:
             vectors = {match.row.key: match.row.vector for match in candidates.matches}
             self.selector.known.update(vectors)
         judge = self.judges.of(query, candidates.matches)
-        left = [hit for hit in candidates.hits(judge) if hit.key != self.selector.but]
+        left = [hit for hit in judge.to_hits(candidates.matches) if hit.key != self.selector.but]
         ranking = Ranking(left, candidates.below, candidates.is_all)
         return confident(self.options.get("min_confidence"), ranking)
 

@@ -20,8 +20,9 @@ from rag_bm25.index.searching.rows import read_chunks
 from rag_bm25.index.writing.counting_ahead import CountingAhead, CountingThread
 from rag_bm25.index.writing.workers import WorkerPools, check_workers
 from rag_bm25.statistics.log.generation import SupersededError
-from rag_bm25.statistics.log.source_digests import forget_digests
+from rag_bm25.statistics.log.keys import SOURCE
 from rag_bm25.statistics.log.source_roots import forget_roots
+from rag_bm25.statistics.log.table import LogTable
 from rag_bm25.store.embeddings import as_matrix, check_repeated, wrap_embedder
 from rag_bm25.store.rows import Scope
 
@@ -159,7 +160,8 @@ class WritePipeline:
             with self._live.writing() as writer:
                 deleted = writer.delete(namespace, found)
                 forget_roots(self._store, namespace, self._live.log.new_batch)
-                forget_digests(self._store, namespace)
+                table = LogTable(self._store)
+                table.delete(table.list_of(SOURCE, namespace))
                 writer.confirm()
                 return deleted
         except SupersededError:

@@ -10,9 +10,8 @@ from xml.etree import ElementTree as ET
 
 from rag_bm25.ingestion.formats.archives import open_archive
 from rag_bm25.ingestion.formats.building import TextBuilder
-from rag_bm25.ingestion.formats.formulas import write_formulas
 from rag_bm25.ingestion.formats.html import write_html
-from rag_bm25.ingestion.formats.numbering import write_numbers
+from rag_bm25.ingestion.formats.numbering import write_formulas, write_numbers
 from rag_bm25.ingestion.formats.properties import core_title
 
 if TYPE_CHECKING:

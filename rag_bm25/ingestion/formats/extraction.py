@@ -1,4 +1,4 @@
-"""Have documents extracted by a process that is bounded in time and memory."""
+"""Have documents extracted by a process that is bounded in time and memory: a hostile file must end no other."""
 
 from __future__ import annotations
 
@@ -8,23 +8,27 @@ import os
 import subprocess
 import sys
 from contextlib import contextmanager, suppress
+from importlib import import_module
+from pathlib import Path
 from threading import TIMEOUT_MAX, Lock, Timer
 from typing import TYPE_CHECKING, Any
 
 from rag_bm25.errors import InputError, MissingExtraError
 from rag_bm25.ingestion.documents import Document, Heading
+from rag_bm25.ingestion.formats import FORMATS
 from rag_bm25.ingestion.opening import open_regular
 from rag_bm25.safe_path import SAFE_PATH, safe_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
+
+MAX_MEMORY = 2 << 30  # bytes, beside what the process has when it starts
 MAX_FILE_BYTES = 512 << 20
 DEFAULT_TIMEOUT = 120.0  # seconds for one file
 
 _CHUNK = 1 << 20
-_WORKER = "import sys; sys.path[:] = sys.argv[1:]; from rag_bm25.ingestion.formats.worker import main; main()"
+_WORKER = "import sys; sys.path[:] = sys.argv[1:]; from rag_bm25.ingestion.formats.extraction import main; main()"
 
 
 class _TimedOutError(Exception):
@@ -48,7 +52,7 @@ class Extractor:
         with self._lock:
             try:
                 request = {"path": str(path), "real": str(real), "encoding": encoding, "hidden": hidden}
-                answer = self._ask(request, timeout)
+                reply = self._ask(request, timeout)
             except BaseException as error:
                 self._stop()
                 if isinstance(error, _TimedOutError):
@@ -56,12 +60,12 @@ class Extractor:
                 if isinstance(error, EOFError):
                     raise InputError(f"{path}: it made the parser crash") from None
                 raise
-        if "missing" in answer:
-            raise MissingExtraError(f"{path}: {answer['missing']}")
-        if "error" in answer:
-            raise InputError(f"{path}: {answer['error']}")
-        headings = tuple(Heading(*heading) for heading in answer["headings"])
-        return Document(answer["text"], answer["title"], headings, tuple(answer["pages"]), answer["encoding"])
+        if "missing" in reply:
+            raise MissingExtraError(f"{path}: {reply['missing']}")
+        if "error" in reply:
+            raise InputError(f"{path}: {reply['error']}")
+        headings = tuple(Heading(*heading) for heading in reply["headings"])
+        return Document(reply["text"], reply["title"], headings, tuple(reply["pages"]), reply["encoding"])
 
     def close(self) -> None:
         """End the process."""
@@ -79,8 +83,8 @@ class Extractor:
             except OSError:  # Windows has another one for a broken pipe
                 raise EOFError from None
             size = int.from_bytes(_read(process.stdout.fileno(), 8), "big")
-            answer: dict[str, Any] = json.loads(_read(process.stdout.fileno(), size))
-        return answer
+            reply: dict[str, Any] = json.loads(_read(process.stdout.fileno(), size))
+        return reply
 
     def _started(self) -> subprocess.Popen[bytes]:
         if self._owner != os.getpid():
@@ -146,3 +150,56 @@ EXTRACTOR = Extractor()
 """The one of this process."""
 
 atexit.register(EXTRACTOR.close)
+
+
+# In the process that extracts
+
+
+def answer(path: str, real: str, **options: Any) -> dict[str, Any]:
+    """Extract one file, whose format takes the options that it knows; each failure is an answer."""
+    file = Path(path)
+    form = FORMATS[file.suffix.lower()]
+    if form.missing:
+        return {"missing": form.missing}
+    module = import_module(f"rag_bm25.ingestion.formats.{form.module}")
+    try:
+        with open_regular(file, Path(real)) as opened:
+            document: Document = module.extract(opened, **options)
+    except InputError as error:
+        return {"error": str(error)}
+    except (MemoryError, RecursionError) as error:
+        reason = "more memory" if isinstance(error, MemoryError) else "deeper nesting"
+        return {"error": f"reading it needs {reason} than is allowed"}
+    except OSError as error:
+        return {"error": str(error.strerror or error)}
+    except Exception as error:  # noqa: BLE001  # parsers of other packages raise anything on damaged files
+        return {"error": f"damaged, or of another format: {type(error).__name__}: {str(error)[:200]}"}
+    return {
+        "text": document.text,
+        "title": document.title,
+        "headings": document.headings,
+        "pages": document.pages,
+        "encoding": document.encoding,
+    }
+
+
+def _limit_memory() -> None:
+    """Bound the memory of this process, where the system can."""
+    if sys.platform != "linux":
+        return
+    import resource
+
+    used = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + MAX_MEMORY, used + MAX_MEMORY))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def main() -> None:
+    """Answer requests, a JSON object a line, until the input ends."""
+    answers, sys.stdout = sys.stdout.buffer, sys.stderr  # what parsers print is no answer
+    _limit_memory()
+    for line in sys.stdin.buffer:
+        request = json.loads(line)
+        reply = json.dumps(answer(**request)).encode()
+        answers.write(len(reply).to_bytes(8, "big") + reply)
+        answers.flush()

@@ -1,4 +1,4 @@
-"""Write the automatic numbers of Word into its paragraphs: 第一条, (a), 1.2.3."""
+"""Write what Word works out as text: the numbers of its paragraphs, 第一条, (a), 1.2.3, and formulas, x^2, (a+b)/c."""
 
 from __future__ import annotations
 
@@ -12,7 +12,11 @@ from rag_bm25.scripts import han_number
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-NUMBERING, STYLES = "word/numbering.xml", "word/styles.xml"
+
+FORMULAS = ("}oMathPara", "}oMath")
+_BEFORE = {"num": "", "den": "/", "sup": "^", "sub": "_", "lim": "_", "rad": "√"}
+_SPACED = {"fName", "mr"}  # the name of a function, and a row of a matrix
+
 MAX_STYLES = 20  # that each are based on another
 MAX_REPEATED = 9  # of a letter: zzz
 _CIRCLED = "".join(map(chr, range(0x2460, 0x2474)))
@@ -169,3 +173,35 @@ class _Numbering:
         if number is None or id_ not in self._abstract:
             return None
         return _List(number, self._abstract[id_], self._counts[id_])
+
+
+def write_formulas(document: ET.Element) -> None:
+    """Put the text of each formula in its place."""
+    namespace = document.tag.removesuffix("document")
+    for parent in list(document.iter()):
+        for at, child in enumerate(parent):
+            if child.tag.endswith(FORMULAS):
+                run = text_run(namespace, " ".join(_text(child).split()))
+                run.tail = child.tail
+                parent[at] = run
+
+
+def _text(element: ET.Element) -> str:
+    name = element.tag.rpartition("}")[2]
+    text = (element.text or "") if name == "t" else "".join(map(_text, element))
+    if name == "d":
+        brackets = element.find("{*}dPr")
+        return _sign(brackets, "begChr", "(") + text + _sign(brackets, "endChr", ")")
+    if name == "naryPr":
+        return _sign(element, "chr", "∫")
+    if name in _BEFORE and text:
+        return _BEFORE[name] + (f"({text})" if len(text) > 1 else text)
+    return f" {text} " if name in _SPACED else text
+
+
+def _sign(properties: ET.Element | None, name: str, default: str) -> str:
+    found = None if properties is None else properties.find(f"{{*}}{name}")
+    return default if found is None else next((value for key, value in found.items() if key.endswith("}val")), "")
+
+
+NUMBERING, STYLES = "word/numbering.xml", "word/styles.xml"

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 SETTINGS = frozenset({"closing", "config", "copy", "generation", "root"})
 """Kinds without statistics, not named after a batch of chunks."""
 
+SOURCE = "source"
+"""Kind of what ingestion keeps of a namespace; nothing else reads it."""
+
 _BATCH = r"[0-9a-f]{1,40}"
 _NAMES = {"config": "index", "copy": "index", "generation": "index"}
 _AFTER_COLON = ";"  # sorts after every key that continues with a colon

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rag_bm25.store.protocol import LogStore, Store
     from rag_bm25.store.rows import LogRow
 
-FORMAT = 4
+FORMAT = 5
 MAX_CONFIG = 64 << 20  # bytes of JSON, with some 1,000,000 user words
 
 

@@ -72,6 +72,12 @@ class LogTable:
         """List all rows of some kinds."""
         return Listing(self.store.log_keys([range_after(kind) for kind in kinds]))
 
+    def list_of(self, kind: str, namespace: str) -> list[str]:
+        """List the rows of a kind that are about one namespace, as their meta says."""
+        keys = self.list_all(kind).keys
+        rows = self.store.get_log(keys, packed=False) if keys else []
+        return [row.key for row in rows if row.meta.get("namespace") == namespace]
+
     def advance(self, listing: Listing) -> None:
         """Note that the rows listed were read."""
         for kind, name in listing.names():

@@ -20,9 +20,9 @@ import grpc
 from rag_bm25.errors import FilterError, StoreError
 from rag_bm25.store.deferred import DeferredRows
 from rag_bm25.store.milvus.client import Client, pymilvus
+from rag_bm25.store.milvus.database_file import DatabaseLock
 from rag_bm25.store.milvus.expressions import Dialect
 from rag_bm25.store.milvus.limits import MESSAGE_BYTES, ReplyTooLargeError
-from rag_bm25.store.milvus.lock import DatabaseLock
 from rag_bm25.store.milvus.schema import log_entity
 
 if TYPE_CHECKING:
@@ -160,8 +160,7 @@ class Engine:
         if any(sign in reason for sign in TOO_LARGE):
             return ReplyTooLargeError(f"{method} at {self.place} failed: {reason}")
         if filtered and getattr(error, "code", None) in BAD_REQUEST:
-            hint = 'metadata is named as in metadata["page"]'
-            return FilterError(f"{self.dialect.engine} refused the filter: {reason} ({hint})")
+            return FilterError(f"{self.dialect.engine} refused the filter: {reason}")
         return StoreError(f"{method} failed at {self.name}: {reason}")
 
     def reason(self, error: Exception) -> str:

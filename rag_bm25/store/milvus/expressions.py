@@ -15,14 +15,13 @@ from typing import TYPE_CHECKING, ClassVar
 
 from rag_bm25.checks import is_int, kind_of
 from rag_bm25.errors import FilterError, short_repr
-from rag_bm25.filters import OPPOSITES, And, Comparison, Expression, Not, Or
-from rag_bm25.store.milvus.syntax import check_lite2, check_server, count_operators
+from rag_bm25.filters import ID, OPPOSITES, And, Comparison, Not, Or, path_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from collections.abc import Set as AbstractSet
 
-    from rag_bm25.filters import Filter, Scalar
+    from rag_bm25.filters import Filter, Operator, Scalar
     from rag_bm25.store.rows import KeyRange, Scope
 
 NOTHING = 'pk == ""'
@@ -37,6 +36,9 @@ TYPES = {  # by kind, what is true for its values, and false or unknown for all 
     "bool": "not (not ({0} in [true, false]))",  # apart from other lists
     "list": "array_length({0}) != 0",
 }
+NEGATED: dict[Operator, Operator] = {"==": "!=", ">": "<=", ">=": "<", "<": ">=", "<=": ">"}  # of ids
+STRING = r'"(?:[^"\\]|\\.)*"'
+OPERATOR = r"\b(?:and|or|not|exists)\b|[=!<>]=|[-<>]"
 FAR = r"[\U00010000-\U0010ffff]"
 FAR_HAN = r"[\U00016fe0-\U00016fff\U00020000-\U0003ffff]"
 
@@ -47,15 +49,15 @@ class Dialect:
     engine = "Milvus"
     counts_in_lists: ClassVar[bool] = True  # digits in a path are a key or a place in a list, whichever is there
     rewrites: ClassVar[bool] = True
-    escapes: ClassVar[dict[str, str]] = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+    escapes: ClassVar[dict[int, str]] = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"})
 
     def quote(self, text: str) -> str:
         """Write a string literal."""
-        return f'"{"".join(map(self.escape, text))}"'
+        return f'"{self.escape(text)}"'
 
-    def escape(self, char: str) -> str:
-        """Write a character of a string; Milvus cuts ideographs beyond U+FFFF to 16 bits, unless they are escaped."""
-        return f"\\U{ord(char):08x}" if char > "\uffff" else self.escapes.get(char, char)
+    def escape(self, text: str) -> str:
+        """Write the inside of a string; Milvus cuts ideographs beyond U+FFFF to 16 bits, unless they are escaped."""
+        return re.sub(FAR, lambda char: f"\\U{ord(char[0]):08x}", text.translate(self.escapes))
 
     def key(self, step: str) -> str:
         """Write a key of a path; Milvus divides it at ``][``, and decodes escapes of 16 bits there, but no others."""
@@ -92,10 +94,16 @@ class Dialect:
         parts = [f"({field} > {self.quote(low)} and {field} < {self.quote(high)})" for low, high in ranges]
         return " or ".join(parts) or f'{field} == ""'
 
-    def expression(self, text: str) -> str:
-        """Check a user's expression, so that it can be put into parentheses, and no server dies of it."""
-        check_server(text)
-        return text
+    def of_ids(self, comparison: Comparison, *, negated: bool) -> str:
+        """Write a condition on the column of ids, or its opposite: no id is missing, and each is a string."""
+        op, value = comparison.op, comparison.value
+        if op == "in":
+            lists = self.lists("id", "not in" if negated else "in", _scalars(value))
+            return lists[0] if lists else EVERYTHING if negated else NOTHING
+        if op == "like":
+            written = self.like("id", str(value))
+            return f"not ({written})" if negated else written
+        return f"id {NEGATED[op] if negated else op} {self.literal(_scalar(value))}"
 
     def condition(self, comparison: Comparison) -> str:
         """Write a condition that is true where it holds, and only there."""
@@ -154,7 +162,7 @@ class Dialect:
 
     def refuse(self, comparison: Comparison, *, negated: bool) -> FilterError:
         operator = f"not {comparison.op}" if negated else comparison.op
-        msg = f"{self.engine} cannot evaluate {operator!r} at {'.'.join(comparison.path)!r} exactly"
+        msg = f"{self.engine} cannot evaluate {operator!r} at {path_name(comparison.path)!r} exactly"
         return FilterError(msg)
 
 
@@ -164,10 +172,10 @@ class Lite2Dialect(Dialect):
     engine = "milvus-lite 2.5"
     rewrites = False
     # Its unquoting drops a backslash and keeps what follows: a newline is written as backslash and newline.
-    escapes: ClassVar[dict[str, str]] = {"\\": "\\\\", '"': '\\"', "\n": "\\\n"}
+    escapes: ClassVar[dict[int, str]] = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\\n"})
 
-    def escape(self, char: str) -> str:
-        return self.escapes.get(char, char)
+    def escape(self, text: str) -> str:
+        return text.translate(self.escapes)
 
     def quote(self, text: str) -> str:
         """Write a string literal; a lone carriage return cannot be written at all."""
@@ -179,10 +187,11 @@ class Lite2Dialect(Dialect):
         """Write a key of a path; the engine reads it as JSON, unlike other strings."""
         return json.dumps(step, ensure_ascii=False)
 
-    def expression(self, text: str) -> str:
-        """Check a user's expression against the part of the language that the engine parses as written."""
-        check_lite2(text)
-        return text
+    def of_ids(self, comparison: Comparison, *, negated: bool) -> str:
+        """Write a condition on the ids; the engine's ``not`` is broken."""
+        if negated and comparison.op == "like":
+            raise self.refuse(comparison, negated=True)
+        return super().of_ids(comparison, negated=negated)
 
     def condition(self, comparison: Comparison) -> str:
         """Write a condition; ``exists`` is not implemented in the engine."""
@@ -195,7 +204,7 @@ class Lite2Dialect(Dialect):
         return super().like(path, pattern) if pattern.strip("%") or not pattern else f'{path} >= ""'
 
     def negation(self, comparison: Comparison) -> str:
-        """Write the opposite; the engine's ``not`` is broken, ``!=`` and ``not in`` are right."""
+        """Write the opposite: ``!=`` and ``not in`` are right."""
         path = self.path(comparison.path)
         if comparison.op == "==":
             return f"{path} != {self.literal(_scalar(comparison.value))}"
@@ -211,8 +220,8 @@ class Lite3Dialect(Dialect):
     counts_in_lists = False
     rewrites = False
 
-    def escape(self, char: str) -> str:
-        return self.escapes.get(char, char)
+    def escape(self, text: str) -> str:
+        return text.translate(self.escapes)
 
     def key(self, step: str) -> str:
         return self.quote(step)
@@ -253,7 +262,7 @@ def where_clause(dialect: Dialect, scope: Scope) -> str:
     if len(clause) > MAX_LENGTH:
         msg = f"a filter must not exceed {MAX_LENGTH} characters when written for Milvus, got {len(clause)}"
         raise FilterError(msg)
-    if dialect.rewrites and (count := count_operators(clause)) > MAX_OPERATORS:
+    if dialect.rewrites and (count := _count_operators(clause)) > MAX_OPERATORS:
         # 2.6 makes a chain of each tree, and as many calls of a function within another as it has parts (#53623).
         msg = f"a filter must not exceed {MAX_OPERATORS:,} operators when written for Milvus, got {count:,}: use $in"
         raise FilterError(msg)
@@ -273,8 +282,6 @@ class _Writer:
         if isinstance(node, (And, Or)):
             parts = [self.write(part, negated=negated) for part in node.parts]
             return _join(parts, "and" if isinstance(node, And) != negated else "or")
-        if isinstance(node, Expression):
-            return self.dialect.expression(f"not ({node.text})" if negated else node.text)
         return self.comparison(node, negated=negated)
 
     def comparison(self, comparison: Comparison, *, negated: bool) -> str:
@@ -282,6 +289,8 @@ class _Writer:
         if comparison.op in OPPOSITES:
             negated = not negated
             comparison = Comparison(comparison.path, OPPOSITES[comparison.op], comparison.value)
+        if comparison.path == ID:
+            return self.dialect.of_ids(comparison, negated=negated)
         if negated:
             return self.dialect.negation(comparison)
         written = self.dialect.condition(comparison)
@@ -299,7 +308,7 @@ def _mixed(node: Filter) -> set[tuple[str, ...]]:
 def _comparisons(node: Filter) -> Iterator[Comparison]:
     if isinstance(node, Comparison):
         yield node
-    elif not isinstance(node, Expression):
+    else:
         for part in (node.part,) if isinstance(node, Not) else node.parts:
             yield from _comparisons(part)
 
@@ -319,6 +328,12 @@ def _by_kind(comparison: Comparison) -> dict[str, list[Scalar]]:
     for value in _operands(comparison):
         kinds.setdefault(kind_of(value), []).append(value)
     return kinds
+
+
+def _count_operators(clause: str) -> int:
+    """Count what servers parse recursively; the members of lists are not."""
+    bare = re.sub(STRING, '""', clause, flags=re.DOTALL)
+    return len(re.findall(OPERATOR, re.sub(r"\[[^\[\]]*\]", "[]", bare)))
 
 
 def _join(parts: Sequence[str], operator: str) -> str:

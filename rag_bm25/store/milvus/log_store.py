@@ -34,14 +34,7 @@ class MilvusLogStore:
         self._handle = EngineHandle(connection, collection, read_only=read_only, generation=generation)
         self._log = Collection(self._handle, f"{name_generation(collection, generation)}_bm25")
         self._own_log_writes = 0
-
-    @property
-    def name(self) -> str:
-        return self._handle.name
-
-    @property
-    def exclusive(self) -> bool:
-        return self._open.exclusive
+        self.name, self.exclusive = self._handle.name, self._handle.engine.exclusive
 
     @property
     def writes_of_others(self) -> int:

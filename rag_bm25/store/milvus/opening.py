@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING
 
 from rag_bm25.errors import IndexNotFoundError, MissingExtraError
 from rag_bm25.store.milvus.address import database_path
-from rag_bm25.store.milvus.contents import require_database
+from rag_bm25.store.milvus.database_file import PrivateCopy, can_be_written, require_database
 from rag_bm25.store.milvus.engine import EmbeddedEngine, Engine
-from rag_bm25.store.milvus.private_copy import PrivateCopy, can_be_written
 from rag_bm25.store.milvus.server import connect
 
 if TYPE_CHECKING:

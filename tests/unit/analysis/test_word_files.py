@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_bm25 import Analyzer, AnalyzerConfig, InputError
-from rag_bm25.analysis import read_stop_words, read_user_words, word_files
+from rag_bm25.analysis import read_stop_words, read_user_words, user_words
 
 
 def written(folder: Path, text: str | bytes) -> Path:
@@ -72,12 +72,12 @@ def test_a_line_that_is_no_stop_word_is_named(tmp_path: Path) -> None:
 
 def test_sizes_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = written(tmp_path, "a\nb\nc\n")
-    monkeypatch.setattr(word_files, "MAX_WORDS", 3)
+    monkeypatch.setattr(user_words, "MAX_WORDS", 3)
     assert len(read_stop_words(file)) == 3
-    monkeypatch.setattr(word_files, "MAX_WORDS", 2)
+    monkeypatch.setattr(user_words, "MAX_WORDS", 2)
     with pytest.raises(InputError, match="at most 2 words"):
         read_stop_words(file)
-    monkeypatch.setattr(word_files, "MAX_FILE_BYTES", 5)
+    monkeypatch.setattr(user_words, "MAX_FILE_BYTES", 5)
     with pytest.raises(InputError, match="at most 5 bytes"):
         read_stop_words(file)
 

@@ -26,10 +26,10 @@ from rag_bm25.hits.selection import (
     choose,
     flatten,
     form_units,
-    is_enough,
     lacking,
     num_units,
     rerank,
+    shortlist,
 )
 from rag_bm25.vectors.sparse import EMPTY, SparseVector
 
@@ -92,9 +92,9 @@ def test_what_is_enough_is_enough(given: list[tuple[int, str, str]], options: di
     whole = select(chosen, Ranking(every), k)
     for read in range(1, len(every)):
         part = Ranking(every[:read], every[read - 1].score, is_all=False)
-        if is_enough(chosen, part, k, read_vectors):
+        if shortlist(chosen, part, k, read_vectors).is_enough:
             assert select(chosen, part, k) == whole, read
-    assert is_enough(chosen, Ranking(every), k, read_vectors)
+    assert shortlist(chosen, Ranking(every), k, read_vectors).is_enough
 
 
 def test_sums_take_twice_as_many_candidates_while_groups_are_missing() -> None:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 
 import pytest
+from support.clocks import PATIENCE
 from support.memory_store import MemoryStore
 
 from rag_bm25 import BM25Index, IndexConfig
@@ -30,7 +31,7 @@ def writer(server: MemoryStore, config: IndexConfig) -> BM25Index:
 
 def eventually(is_so: Callable[[], object]) -> bool:
     """Wait for something that another thread does."""
-    end = time.monotonic() + 30
+    end = time.monotonic() + PATIENCE
     while not (found := is_so()) and time.monotonic() < end:
         time.sleep(INTERVAL)
     return bool(found)
@@ -70,7 +71,7 @@ def test_thread_begins_with_the_first_search_and_ends_with_the_index(server: Mem
         assert refreshing() == []
         index.search("apple")
         [thread] = refreshing()
-    thread.join(30)
+    thread.join(PATIENCE)
     assert not thread.is_alive()
 
 
@@ -80,7 +81,7 @@ def test_index_that_nobody_holds_is_collected(server: MemoryStore, config: Index
     [thread] = refreshing()
     del index
     gc.collect()
-    thread.join(30)
+    thread.join(PATIENCE)
     assert not thread.is_alive()
 
 
@@ -91,7 +92,7 @@ def test_thread_ends_where_nobody_searches_and_the_next_search_refreshes_first(
     with opened(server, config) as reader:
         reader.search("apple")
         [thread] = refreshing()
-        thread.join(30)
+        thread.join(PATIENCE)
         assert not thread.is_alive()
         writer.add(["apple"])
         assert eventually(lambda: reader._live._is_due())
@@ -138,7 +139,7 @@ def test_longest_interval_is_waited_for(server: MemoryStore, config: IndexConfig
         index.search("apple")
         [thread] = refreshing()
         assert thread.is_alive()
-    thread.join(30)
+    thread.join(PATIENCE)
     assert not thread.is_alive()
 
 

@@ -14,12 +14,12 @@ from contextvars import ContextVar
 from typing import Any
 
 import pytest
+from support.clocks import PATIENCE
 from support.memory_store import MemoryStore
 
 from rag_bm25 import AsyncBM25Index, BM25Index, IndexConfig, IndexNotFoundError, InputError, StoreError
 from rag_bm25.index.coroutines import PAGE, iterate_in_thread
 
-SOON = 20.0  # seconds; what is not stuck takes milliseconds
 FRUIT = ["apple pie", "apple tart", "banana split"]
 
 
@@ -35,11 +35,11 @@ class Gate:
         if method == self.method:
             self.threads.add(threading.current_thread().name)
             self.reached.set()
-            assert self.opened.wait(SOON)
+            assert self.opened.wait(PATIENCE)
 
     async def await_arrival(self) -> None:
         """Wait on the loop, which must turn for it."""
-        for _ in range(int(SOON / 0.01)):
+        for _ in range(int(PATIENCE / 0.01)):
             if self.reached.is_set():
                 return
             await asyncio.sleep(0.01)
@@ -65,7 +65,7 @@ def stopping_at(store: MemoryStore, method: str) -> Iterator[Gate]:
 
 
 def run(coroutine: Coroutine[Any, Any, Any]) -> Any:
-    return asyncio.run(asyncio.wait_for(coroutine, SOON))
+    return asyncio.run(asyncio.wait_for(coroutine, PATIENCE))
 
 
 class TestTheyAreTheirMethods:
@@ -264,7 +264,7 @@ def test_an_index_that_nobody_holds_is_collected(config: IndexConfig) -> None:
     del index
     gc.collect()
     assert gone() is None
-    thread.join(SOON)
+    thread.join(PATIENCE)
     assert not thread.is_alive()
 
 

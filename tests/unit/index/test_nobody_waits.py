@@ -14,15 +14,15 @@ from types import FrameType
 from typing import Any
 
 import pytest
+from support.clocks import PATIENCE
 from support.memory_store import MemoryStore
 from support.reference import split
 
-from rag_bm25 import RM3, BM25Index, Fuzzy, IndexConfig, QueryExpansion
+from rag_bm25 import RSJ, BM25Index, Fuzzy, IndexConfig, QueryExpansion
 from rag_bm25.errors import StoreError
 from rag_bm25.index import live_statistics
 from rag_bm25.index.maintenance.copying import copy_index
 
-SOON = 20.0  # seconds; a call that is not stuck takes milliseconds
 CHUNKS = ["apple pie", "apple tart", "banana split"]
 
 
@@ -40,10 +40,10 @@ class Gate:
     def pass_through(self) -> None:
         if threading.current_thread() is self._stopped:
             self._reached.set()
-            assert self._opened.wait(SOON)
+            assert self._opened.wait(PATIENCE)
 
     def await_arrival(self) -> None:
-        assert self._reached.wait(SOON)
+        assert self._reached.wait(PATIENCE)
 
     def open(self) -> None:
         self._opened.set()
@@ -87,7 +87,7 @@ def stuck(gate: Gate, act: Callable[[], object]) -> Iterator[threading.Thread]:
         yield thread
     finally:
         gate.open()
-        thread.join(SOON)
+        thread.join(PATIENCE)
     assert not thread.is_alive()
     assert failures == []
 
@@ -97,7 +97,7 @@ def soon(act: Callable[[], Any]) -> Any:
     answers: list[Any] = []
     thread = threading.Thread(target=lambda: answers.append(act()), daemon=True)
     thread.start()
-    thread.join(SOON)
+    thread.join(PATIENCE)
     assert answers, "it waits, or has failed"
     return answers[0]
 
@@ -106,7 +106,7 @@ READS: dict[str, Callable[[BM25Index], object]] = {
     "search": lambda index: [(hit.id, hit.score) for hit in index.search("apple")],
     "batch": lambda index: [[hit.id for hit in found] for found in index.search_batch(["apple", "split"])],
     "fuzzy": lambda index: [h.id for h in index.search("appel", expansion=QueryExpansion(fuzzy=Fuzzy()))],
-    "feedback": lambda index: {hit.id for hit in index.search("pie", feedback=RM3())},
+    "feedback": lambda index: {hit.id for hit in index.search("pie", feedback=RSJ(["a"]))},
     "suggestion": lambda index: index.suggest("appel"),
     "explain": lambda index: index.explain("apple pie", "a").value,
     "vectors": lambda index: index.encode_queries(["apple pie"]),
@@ -225,7 +225,7 @@ def test_a_search_sees_what_another_index_of_the_process_wrote_before(
         late.start()
         late.join(0.2)
         assert found == []  # it waits for the other reader
-    late.join(SOON)
+    late.join(PATIENCE)
     assert found == [5]
 
 
@@ -250,7 +250,7 @@ def test_a_search_sees_what_was_written_before_though_a_writer_begins(
         late.start()
         late.join(0.2)
         assert found == []  # it waits until that is read, and for nothing else
-    late.join(SOON)
+    late.join(PATIENCE)
     assert found == [1]
 
 
@@ -297,12 +297,15 @@ ACTS: dict[str, Callable[[BM25Index], object]] = {
     "batch": lambda index: index.add(["kiwi"]),
 }
 HANDLERS: dict[str, Callable[[BM25Index], object]] = {"search": ACTS["search"], "refresh": ACTS["refresh"]}
+INTERRUPTING = [
+    *(("search", True), ("refresh", False)),
+    *(pytest.param(*each, marks=pytest.mark.slow) for each in (("search", False), ("refresh", True))),
+]
 INTERRUPTED_ACTS = ["search", "refresh", pytest.param("batch", marks=pytest.mark.slow)]
 
 
-@pytest.mark.parametrize("exclusive", [True, False])
-@pytest.mark.parametrize("handler", HANDLERS)
 @pytest.mark.parametrize("name", INTERRUPTED_ACTS)
+@pytest.mark.parametrize(("handler", "exclusive"), INTERRUPTING)
 def test_a_signal_handler_that_searches_counts_nothing_twice(
     name: str, handler: str, exclusive: bool, config: IndexConfig
 ) -> None:
@@ -416,7 +419,7 @@ def test_a_query_that_is_being_analysed_keeps_its_moment(index: BM25Index, gate:
 
 
 def test_a_search_with_feedback_has_one_moment(index: BM25Index, store: MemoryStore, gate: Gate) -> None:
-    options: dict[str, Any] = {"feedback": RM3(["a"])}
+    options: dict[str, Any] = {"feedback": RSJ(["a"])}
     before = index.encode_queries(["apple tart"], **options)
     store.on_call = lambda called: gate.pass_through() if called == "get_chunks" else None
     found: list[Any] = []

@@ -44,7 +44,7 @@ def test_a_stream_of_chunks_is_checked_by_the_call(filled: BM25Index, store: Mem
 
     store.on_call = fail
     with pytest.raises(FilterError, match="scan_chunks refused"):
-        filled.chunks(filter="page ==")
+        filled.chunks(filter={"page": 1})
 
 
 def test_hit_has_all_of_its_chunk(filled: BM25Index) -> None:
@@ -74,11 +74,6 @@ def test_batch_asks_once_and_only_for_queries_with_known_terms(filled: BM25Index
 @pytest.mark.parametrize("k", [1, 16_384])
 def test_k_at_its_limits_is_taken(filled: BM25Index, k: int) -> None:
     assert len(filled.search("apple", k)) == min(k, 2)
-
-
-def test_filter_that_the_store_refuses_is_a_filter_error(filled: BM25Index) -> None:
-    with pytest.raises(FilterError):
-        filled.search("apple", filter="metadata[")
 
 
 # Two rows of one chunk, while an update is under way

@@ -29,10 +29,10 @@ from rag_bm25.ingestion.documents import Document
 from rag_bm25.ingestion.formats import extraction
 from rag_bm25.ingestion.formats.archives import open_archive
 from rag_bm25.ingestion.formats.building import TextBuilder
+from rag_bm25.ingestion.formats.extraction import answer
 from rag_bm25.ingestion.formats.html import write_html
 from rag_bm25.ingestion.formats.numbering import spell
-from rag_bm25.ingestion.formats.pages import drop_repeated
-from rag_bm25.ingestion.formats.worker import answer
+from rag_bm25.ingestion.formats.pdf import drop_repeated
 from rag_bm25.ingestion.reading import ReadOptions, read_document
 
 

@@ -14,7 +14,7 @@ from support.files import ids, write
 from rag_bm25 import BM25Index
 from rag_bm25.ingestion import find_files, ingest, opening
 from rag_bm25.ingestion.files import SUFFIXES, needs_package
-from rag_bm25.ingestion.formats.worker import answer
+from rag_bm25.ingestion.formats.extraction import answer
 
 REASON = "not read: a link, a pipe or the like is in its place, or in that of its folder"
 SECRET = '{"_id": "1", "text": "secret"}'

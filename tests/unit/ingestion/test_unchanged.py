@@ -17,8 +17,8 @@ from rag_bm25 import BM25Index, StoreError
 from rag_bm25.events import Progress
 from rag_bm25.index.maintenance.copying import copy_index
 from rag_bm25.ingestion import ReadOptions, checking, find_files, ingest, reindex, unchanged
+from rag_bm25.ingestion.source_digests import FOLD_ABOVE, read_digests
 from rag_bm25.statistics.log.keys import keys_of
-from rag_bm25.statistics.log.source_digests import FOLD_ABOVE, read_digests
 
 
 @pytest.fixture
@@ -395,7 +395,7 @@ def change_something(rng: random.Random, docs: Path, index: BM25Index) -> None:
 
 
 @pytest.mark.parametrize("moment", ["before", "halfway", "after"])
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_a_run_leaves_the_chunks_of_the_files_whatever_happened_before_it(
     seed: int, moment: Moment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

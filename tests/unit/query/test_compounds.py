@@ -1,4 +1,4 @@
-"""Names of several words, which count in a query as the heaviest of them."""
+"""Names of several words, which count in a query as a whole and by their parts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.memory_store import MemoryStore
 
-from rag_bm25 import Analyzer, BM25Index, IndexConfig, Query, QueryExpansion
+from rag_bm25 import BM25Index, IndexConfig, Query, QueryExpansion
 
 TEXTS = {
     "code": "错误码 0x17：重新烧录固件",
@@ -32,25 +32,10 @@ def terms_of(index: BM25Index, query: Any, **options: Any) -> dict[str, Any]:
     return {term.term: term for term in index.explain(query, "sale", **options).terms}
 
 
-def test_only_names_with_digits_are_compounds() -> None:
-    found = Analyzer().compounds("S5-D2 on-line 404,500,502 15，130 220V カタカナ C++ 2.5.1 15")
-    assert found == [("s5-d2", "s5", "d2"), ("220v", "220"), ("2.5.1", "2.5")]
-
-
-def test_a_name_does_not_hide_what_is_asked_of_it(products: BM25Index) -> None:
-    assert products.search("错误码 0x17 S5-D2")[0].id == "code"
-    terms = terms_of(products, "0x17 S5-D2")
-    name = [terms[term] for term in ("s5-d2", "s5", "d2")]
-    assert math.fsum(term.query_weight for term in name) == pytest.approx(max(term.idf for term in name))
-    assert {"share"} <= name[0].factors.keys()
-    assert len({term.factors["share"] for term in name}) == 1
-
-
-def test_what_no_chunk_has_takes_no_share(products: BM25Index) -> None:
-    terms = terms_of(products, "S5-D2-X9")
-    known = [term for term in terms.values() if term.df and term.channel == "word"]
-    assert {term.term for term in known} == {"s5", "d2"}
-    assert math.fsum(term.query_weight for term in known) == pytest.approx(max(term.idf for term in known))
+def test_each_term_of_a_name_counts(products: BM25Index) -> None:
+    terms = terms_of(products, "S5-D2 firmware")
+    assert {"s5-d2", "s5", "d2"} <= terms.keys()
+    assert all(terms[term].query_weight == pytest.approx(terms[term].idf) for term in ("s5-d2", "s5", "d2"))
 
 
 def test_a_part_counts_beside_the_name(products: BM25Index) -> None:

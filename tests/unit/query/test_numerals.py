@@ -8,7 +8,7 @@ import pytest
 from support.memory_store import MemoryStore
 
 from rag_bm25 import AnalyzerConfig, BM25Index, IndexConfig, ParameterError, Query, QueryExpansion
-from rag_bm25.query.numerals import spell_numbers
+from rag_bm25.query.expansion import spell_numbers
 
 VALUES = {"零": 0, "一": 1, "二": 2, "三": 3, "四": 4, "五": 5, "六": 6, "七": 7, "八": 8, "九": 9}
 SIZES = {"十": 10, "百": 100, "千": 1000}

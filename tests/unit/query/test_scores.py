@@ -16,7 +16,6 @@ from support.memory_store import MemoryStore
 from support.reference import split
 
 from rag_bm25 import (
-    RM3,
     RSJ,
     BM25Index,
     FieldWeight,
@@ -28,7 +27,6 @@ from rag_bm25 import (
     Query,
     QueryExpansion,
     QueryWeighting,
-    Rocchio,
     ScoreExplanation,
     Synonyms,
     ValueBoost,
@@ -203,8 +201,6 @@ CASES: dict[str, tuple[Any, dict[str, Any], set[str]]] = {  # query, options, na
     "mapping": ({"解除 合同": 2.5, "合同 contract": 0.7}, {}, {"boost", "qtf"}),
     "repetition": ("合同 合同 合同 notice notice", {}, {"qtf"}),
     "k3": ("合同 合同 合同 notice notice", {"weighting": QueryWeighting(k3=1.2)}, {"qtf"}),
-    "RM3": ("解除 notice", {"feedback": RM3(**WHOLE)}, {"feedback", "feedback_weight"}),
-    "Rocchio": ("解除 notice", {"feedback": Rocchio(["0"], ["3"], **WHOLE)}, {"feedback"}),
     "RSJ": ("解除 notice", {"feedback": RSJ(["0", "2"], **WHOLE)}, {"bigram_weight"}),
     "synonyms": ("劳动合同 contract", {"expansion": QueryExpansion(RULES)}, {"synonym_weight", "share"}),
     "prefix": (Query.parse("contr* bat*^2"), {}, {"boost"}),

@@ -8,6 +8,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
+from support.clocks import PATIENCE
 
 from rag_bm25.budget import check_budget
 from rag_bm25.serving.answers import RefusedError
@@ -25,7 +26,7 @@ class Blocked:
 
     def __call__(self) -> str:
         self.started.release()
-        assert self.go.wait(60)
+        assert self.go.wait(PATIENCE)
         self.ended += 1
         return "done"
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -42,7 +41,7 @@ def serve(index: BM25Index, folder: Path, *acts: Act, watched: bool = True, **op
     from rag_bm25.serving.served import Served
     from rag_bm25.serving.settings import Limits
 
-    plan = Ingestion(partial(find_files, [folder], roots=[]), watched, options)
+    plan = Ingestion(lambda roots: find_files([folder], roots=roots), watched, options)
     served = Served(index, Observer(), Limits(), "docs", plan)
 
     async def main() -> None:

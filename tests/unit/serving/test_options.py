@@ -8,7 +8,6 @@ import pytest
 
 from rag_bm25 import (
     MMR,
-    RM3,
     RSJ,
     Decay,
     Grouping,
@@ -18,7 +17,6 @@ from rag_bm25 import (
     Query,
     QueryExpansion,
     QueryWeighting,
-    Rocchio,
     ValueBoost,
 )
 from rag_bm25.definitions import options_of
@@ -39,14 +37,8 @@ TAKEN = [
     ("expansion", {"fuzzy": True}, ["fuzzy"], QueryExpansion(fuzzy=True)),
     ("expansion", {"synonyms": SYNONYMS}, ['{"synonyms": {"a": ["b", "c"]}}'], QueryExpansion(synonyms=SYNONYMS)),
     ("expansion", {"fuzzy": {"max_edits": 1}}, ['{"fuzzy": {"max_edits": 1}}'], QueryExpansion(fuzzy=Fuzzy(1))),
-    ("feedback", "rm3", ["rm3"], RM3()),
-    (
-        "feedback",
-        {"type": "rocchio", "relevant": ["a#1"], "beta": 0.5},
-        ["rocchio:relevant=a#1,beta=0.5"],
-        Rocchio(["a#1"], beta=0.5),
-    ),
-    ("feedback", {"type": "rsj", "relevant": ["a", "b"]}, ["rsj:relevant=a,relevant=b"], RSJ(["a", "b"])),
+    ("feedback", {"relevant": ["a#1"], "fb_terms": 5}, ["a#1,fb_terms=5"], RSJ(["a#1"], fb_terms=5)),
+    ("feedback", {"relevant": ["a", "b"]}, ["relevant=a,relevant=b"], RSJ(["a", "b"])),
     ("min_should_match", 2, ["2"], 2),
     ("min_should_match", "75%", ["75%"], "75%"),
     ("statistics", "all", ["all"], "all"),
@@ -126,10 +118,9 @@ def test_conditions_belong_to_the_query() -> None:
         ({"group": "source"}, "group must be an object with key, size, score, got 'source'"),
         ({"group": {"key": "a", "by": 1}}, "group has no 'by'; it has key, size, score"),
         ({"candidates": 1_001}, "candidates must be an int in 1..1000, got 1001"),
-        ({"feedback": {"type": "rm3", "fb_docs": 101}}, "feedback.fb_docs must be an int in 1..100, got 101"),
-        ({"feedback": {"type": "rm3", "fb_terms": 1_001}}, "feedback.fb_terms must be an int in 0..1000, got 1001"),
-        ({"feedback": {"type": "rsj", "relevant": ["a"] * 101}}, "a sequence of at most 100, each a str"),
-        ({"feedback": "bm25"}, "feedback.type must be one of rocchio, rm3, rsj, got 'bm25'"),
+        ({"feedback": {"relevant": [], "fb_terms": 1_001}}, "feedback.fb_terms must be an int in 0..1000, got 1001"),
+        ({"feedback": {"relevant": ["a"] * 101}}, "a sequence of at most 100, each a str"),
+        ({"feedback": "bm25"}, "feedback must be an object with relevant, fb_terms, min_df, max_df, got 'bm25'"),
         ({"rerank": "a:b"}, "the request has no 'rerank'; it has "),
     ],
     ids=str,
@@ -143,7 +134,7 @@ def test_a_wrong_option_is_named_with_its_rule_and_its_value(given: dict[str, An
 def test_limits_are_in_the_schema() -> None:
     described = fields.schema(requests.Search)["properties"]
     assert described["candidates"]["maximum"] == 1_000
-    assert all(method["properties"]["fb_terms"]["maximum"] == 1_000 for method in described["feedback"]["anyOf"])
+    assert described["feedback"]["properties"]["fb_terms"]["maximum"] == 1_000
 
 
 def test_null_is_not_given() -> None:

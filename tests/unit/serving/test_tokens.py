@@ -61,7 +61,7 @@ def ask(asker: Any, token: str, path: str = SEARCH, **headers: str) -> int:
         (line(filter=None), "line 1: filter must not be null"),
         (line(namespaces=["a"])[:-2] + ', "namespaces": ["b"]}', "line 1: a key must be given once"),
         (line(filter={}), "line 1: filter must have a condition"),
-        (line(filter="true"), "line 1: token.filter must be"),
+        (line(filter="true"), "line 1: a filter must be a mapping, such as"),
         (line(filter={"a": {"$above": 1}}), "line 1: unknown operator '$above'"),
         (line(write="yes"), "line 1: token.write must be"),
         (line(filter={"a": 1}, write=True), "line 1: a token with a filter only reads"),
@@ -224,7 +224,7 @@ def test_tokens_are_random() -> None:
     ("options", "rule"),
     [
         (("--filter", "{}"), "filter must have a condition"),
-        (("--filter", 'metadata["a"] == 1'), "token.filter must be"),
+        (("--filter", 'metadata["a"] == 1'), "a filter must be a mapping, such as"),
         (("--filter", '{"a": 1}', "--write"), "a token with a filter only reads"),
     ],
 )

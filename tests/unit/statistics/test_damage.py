@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from support.clocks import PATIENCE
 from support.faulty_store import FaultyStore
 from support.memory_store import MemoryStore
 
@@ -489,12 +490,12 @@ def test_deletion_that_is_counted_before_the_insertion_is_no_damage(config: Inde
         calls.append(method)
         if method == "insert_log" and "insert_chunks" in calls:
             is_inserted.set()
-            is_deleted.wait(20)
+            is_deleted.wait(PATIENCE)
 
     def insert_now(method: str) -> None:
         if method == "get_chunks" and not thread.ident:
             thread.start()
-            is_inserted.wait(20)
+            is_inserted.wait(PATIENCE)
 
     thread = threading.Thread(target=adding.add, args=(["apple fig"],), kwargs={"ids": ["1"]}, daemon=True)
     store.on_call, other.on_call = wait_before_the_delta, insert_now
@@ -502,7 +503,7 @@ def test_deletion_that_is_counted_before_the_insertion_is_no_damage(config: Inde
     reader = BM25Index.from_store(store.reopen(), config=config, read_only=True)
     assert reader.problems == []
     is_deleted.set()
-    thread.join(20)
+    thread.join(PATIENCE)
     reader.refresh()
     assert reader.problems == []
     assert reader.verify().ok

@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from support.rows import ONE
 
-from rag_bm25 import TLS, BM25Index, FilterError, IndexConfig, IndexNotFoundError, ParameterError, StoreError
+from rag_bm25 import TLS, BM25Index, IndexConfig, IndexNotFoundError, ParameterError, StoreError
 from rag_bm25.ingestion.source_roots import read_source_roots
 from rag_bm25.store import MemoryStore
 from rag_bm25.store.rows import ChunkRow, LogRow
@@ -108,12 +108,6 @@ def test_a_closed_index_refuses_every_call(call: Callable[[BM25Index], Any], cap
 
 
 class TestRefusals:
-    def test_a_milvus_expression(self) -> None:
-        with BM25Index.open(":memory:", "docs", config=CONFIG) as index:
-            index.add(["a text"])
-            with pytest.raises(FilterError, match="cannot evaluate a Milvus expression, got 'length == 1': use a mapp"):
-                index.search("text", filter="length == 1")
-
     @pytest.mark.parametrize(
         ("field", "most"), [("pk", 64), ("id", 512), ("namespace", 256), ("text", 65_535), ("batch", 64)]
     )

@@ -8,7 +8,7 @@ from support.memory_store import MemoryStore
 
 from rag_bm25 import BM25Index, IndexConfig
 from rag_bm25.errors import ParameterError
-from rag_bm25.query.feedback import RM3
+from rag_bm25.query.feedback import RSJ
 from rag_bm25.store.search_params import check_search_params
 
 GIVEN = {"drop_ratio_search": 0.1, "dim_max_score_ratio": 1.0, "hints": "iterative_filter", "ignore_growing": True}
@@ -52,8 +52,8 @@ def index(store: MemoryStore) -> BM25Index:
 def test_every_search_hands_them_on(index: BM25Index, store: MemoryStore) -> None:
     for search_params, passed in ((GIVEN, GIVEN), (None, None)):
         index.search("apple", search_params=search_params)
-        index.search_batch(["apple", "pear"], feedback=RM3(), search_params=search_params)
-        assert store.params == [passed] * 3
+        index.search_batch(["apple", "pear"], feedback=RSJ([]), search_params=search_params)
+        assert store.params == [passed] * 2
         store.params.clear()
     index.search("apple")
     index.search_dense([1.0, 0.0], search_params={"ef": 9})

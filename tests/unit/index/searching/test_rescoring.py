@@ -17,7 +17,6 @@ from rag_bm25 import RRF, BM25Index, IndexConfig, ParameterError
 from rag_bm25.documents.chunks import Hit
 from rag_bm25.events import Events
 from rag_bm25.index.searching.rescoring import REACH, Rescorer
-from rag_bm25.query.feedback import RM3
 from rag_bm25.store.rows import ChunkRow, SearchArm
 from rag_bm25.store.storage import FP16_TOLERANCE
 from rag_bm25.vectors.sparse import SparseVector
@@ -111,13 +110,6 @@ def test_the_lexical_arm_of_a_hybrid_search_is_exact(expected: list[tuple[str, f
         )
         exact = [score for _, score in expected[: len(lexical)]]
         assert np.allclose([score for _, score in lexical], exact, rtol=1e-6, atol=0) == rescore
-
-
-def test_feedback_learns_from_the_chunks_of_an_exact_search() -> None:
-    index, exact = filled(RoundingStore()), filled(MemoryStore())
-    for method in (RM3(fb_docs=3), None):
-        query, options = QUERY, {"feedback": method, "search_params": {"rescore": True}}
-        assert pairs(index.search(query, 10, **options)) == pairs(exact.search(query, 10, **options))  # type: ignore[arg-type]
 
 
 def rows_with(weights: Sequence[float]) -> MemoryStore:

@@ -23,7 +23,7 @@ def test_config_of_which_a_part_is_missing_is_none(store: MemoryStore) -> None:
     assert read_config(store) is None
 
 
-@pytest.mark.parametrize(("version", "way_out"), [(2, REINDEX), (5, "upgrade rag_bm25")])
+@pytest.mark.parametrize(("version", "way_out"), [(2, REINDEX), (6, "upgrade rag_bm25")])
 def test_another_format_is_refused_with_both_versions_and_the_way_out(
     store: MemoryStore, monkeypatch: pytest.MonkeyPatch, version: int, way_out: str
 ) -> None:
@@ -32,7 +32,7 @@ def test_another_format_is_refused_with_both_versions_and_the_way_out(
         write_config(store, {})
     with pytest.raises(FormatError) as caught:
         read_config(store)
-    assert str(caught.value) == f"memory has format {version}, this version of rag_bm25 reads format 4: {way_out}"
+    assert str(caught.value) == f"memory has format {version}, this version of rag_bm25 reads format 5: {way_out}"
 
 
 def test_parameters_whose_kind_is_damaged_are_no_unfinished_copy(store: MemoryStore) -> None:

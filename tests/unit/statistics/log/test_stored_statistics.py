@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 
 import pytest
+from support.clocks import PATIENCE
 from support.log_writing import counted, read_anew, rows, shown, store_of, write, write_words
 from support.memory_store import MemoryStore
 
@@ -138,19 +139,19 @@ def test_reader_that_loads_while_a_writer_is_at_work_has_the_counts_of_its_momen
     def blocking(keys: list[str], **options: bool) -> object:
         if threading.current_thread() is reader:
             is_reading.set()
-            assert may_read.wait(20)
+            assert may_read.wait(PATIENCE)
         return get_log(keys, **options)
 
     store_of(log).get_log = blocking  # type: ignore[method-assign,assignment]
     reader = threading.Thread(target=lambda: found.append(df(moment.of_one("x"))), daemon=True)
     reader.start()
-    assert is_reading.wait(20)
+    assert is_reading.wait(PATIENCE)
     if act != "compaction":
         write(log, counted(1, 2, all=1), namespace="x")
     if act != "commit":
         log.compact(above=0)
     may_read.set()
-    reader.join(20)
+    reader.join(PATIENCE)
     assert found == [{ALL: 2, X: 1, LATE: 1}]
     assert reads(log, lambda: log.statistics.of_one("x")) == []
     assert df(log.statistics.of_one("x")) == {ALL: 2 + (act != "compaction"), X: 1, LATE: 1}
@@ -211,9 +212,9 @@ def test_one_thread_reads_for_all(store: MemoryStore) -> None:
         with lock._lock:
             for thread in threads:
                 thread.start()
-                assert lock.asked.acquire(timeout=20)  # each of them has found nothing read yet
+                assert lock.asked.acquire(timeout=PATIENCE)  # each of them has found nothing read yet
         for thread in threads:
-            thread.join(20)
+            thread.join(PATIENCE)
 
     assert reads(log, run) == ["run"]
     assert len({id(one) for one in found}) == 1

@@ -31,10 +31,9 @@ from rag_bm25.errors import (
 from rag_bm25.store.milvus import MilvusStore, server
 from rag_bm25.store.milvus.address import is_missing_file, login_in, without_secrets
 from rag_bm25.store.milvus.connection import Connection
-from rag_bm25.store.milvus.contents import require_database
+from rag_bm25.store.milvus.database_file import DatabaseLock, require_database
 from rag_bm25.store.milvus.foreign import ExternalCollection
 from rag_bm25.store.milvus.inode_lock import refusal
-from rag_bm25.store.milvus.lock import DatabaseLock
 from rag_bm25.store.rows import ChunkRow, DenseField, LogRow, SearchArm
 
 SECRET = "hush%20Sesame"

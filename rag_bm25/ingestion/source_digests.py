@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from rag_bm25.errors import FormatError
-from rag_bm25.statistics.log.keys import LogKey, make_rows
+from rag_bm25.statistics.log.keys import SOURCE, LogKey, make_rows
 from rag_bm25.statistics.log.packing import check_counts, check_texts, get_text, json_bytes, pack_in_pieces, unpack_json
 from rag_bm25.statistics.log.table import LogTable
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from rag_bm25.store.protocol import LogStore
     from rag_bm25.store.rows import LogRow
 
-KIND = "source"
 FOLD_ABOVE = 8  # entries
 
 
@@ -61,7 +60,7 @@ def _decode(values: list[object]) -> tuple[str, SourceDigest]:
 
 def read_digests(store: LogStore, namespace: str) -> StoredDigests:
     """Read the digests of a namespace."""
-    found = StoredDigests(keys=_keys(store, namespace))
+    found = StoredDigests(keys=LogTable(store).list_of(SOURCE, namespace))
     for row in sorted(store.get_log(found.keys) if found.keys else [], key=lambda row: row.key):
         with suppress(FormatError):
             LogTable(store).decode(found.read, row)
@@ -77,17 +76,6 @@ def write_digests(
     whole = {**known.by_source, **changes} if folds else changes
     table = LogTable(store)
     pieces = pack_in_pieces([(source, *digest) for source, digest in whole.items()], json_bytes)
-    table.insert(make_rows(KIND, batch, [({"namespace": namespace, "state": state}, packed) for _, packed in pieces]))
+    table.insert(make_rows(SOURCE, batch, [({"namespace": namespace, "state": state}, packed) for _, packed in pieces]))
     if folds:
         table.delete(known.keys)
-
-
-def forget_digests(store: LogStore, namespace: str) -> None:
-    """Delete the digests of a namespace."""
-    LogTable(store).delete(_keys(store, namespace))
-
-
-def _keys(store: LogStore, namespace: str) -> list[str]:
-    keys = LogTable(store).list_all(KIND).keys
-    rows = store.get_log(keys, packed=False) if keys else []
-    return [row.key for row in rows if row.meta.get("namespace") == namespace]

@@ -10,7 +10,7 @@ import pytest
 
 from rag_bm25 import FormatError, IndexConfig
 from rag_bm25.adapters import BM25Encoder
-from rag_bm25.statistics.portable import read_statistics
+from rag_bm25.adapters.encoder import read_statistics
 
 
 @pytest.fixture
