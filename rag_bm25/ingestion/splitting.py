@@ -1,4 +1,4 @@
-"""Split texts into chunks: at headings, paragraphs, lines, sentences, clauses, words."""
+"""Split texts into chunks: at headings, and at the best places between them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from rag_bm25.ingestion.breaks import Block
     from rag_bm25.ingestion.documents import Heading
 
-DEFAULT_OVERLAP = 50
+DEFAULT_OVERLAP = 150
+OVERLAP_SHARE = 0.3  # of the maximum length, if that is less
 MAX_TITLE = 200  # characters of a heading in a path
 MIN_SHARE = 5  # the minimum length of a chunk is this part of the maximum
 _WORD = re.compile(r"\w")
@@ -271,15 +272,15 @@ class Splitter:
 
 
 def splitter(config: IndexConfig, chunk_overlap: int | None = None, split_size: int | None = None) -> Splitter:
-    """Return a text splitter for an index: it splits at headings, paragraphs, lines, sentences, clauses, words.
+    """Return a text splitter for an index: it splits at headings, articles, paragraphs, lines, sentences, clauses, words.
 
     Parameters
     ----------
     config : IndexConfig
         Config of the index; lengths are in its `length_unit`.
     chunk_overlap : int, optional
-        Maximum overlap of chunks that a cut within a paragraph separates; by default a tenth of the maximum length, at
-        most 50.
+        Maximum overlap of chunks that a cut within a paragraph separates; by default three tenths of the maximum
+        length, at most 150. It is of whole sentences, unless one was cut.
     split_size : int, optional
         Maximum length of a chunk, > 0; by default the config's `chunk_size`. The minimum is a fifth of it.
 
@@ -296,7 +297,7 @@ def splitter(config: IndexConfig, chunk_overlap: int | None = None, split_size: 
     longest = default_size(config) if split_size is None else split_size
     if longest < 1:
         raise ParameterError(f"split_size must be > 0, got {longest}")
-    overlap = min(DEFAULT_OVERLAP, longest // 10) if chunk_overlap is None else chunk_overlap
+    overlap = min(DEFAULT_OVERLAP, int(OVERLAP_SHARE * longest)) if chunk_overlap is None else chunk_overlap
     if not 0 <= overlap < longest:
         raise ParameterError(f"chunk_overlap must be >= 0 and below the chunk size of {longest}, got {overlap}")
     return Splitter(longest, overlap, longest // MIN_SHARE, _length_function(config))
