@@ -272,7 +272,7 @@ class Splitter:
 
 
 def splitter(config: IndexConfig, chunk_overlap: int | None = None, split_size: int | None = None) -> Splitter:
-    """Return a text splitter for an index: it splits at headings, articles, paragraphs, lines, sentences, clauses, words.
+    """Return a text splitter for an index: at headings, articles, paragraphs, lines, sentences, words.
 
     Parameters
     ----------
