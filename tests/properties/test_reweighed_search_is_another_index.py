@@ -139,8 +139,7 @@ def test_no_weight_is_outside_the_ratios_of_its_term(
     ids = np.arange(1, len(k1) + 1, dtype=np.uint32)
     table = TermK1(ids, np.tile(np.array(k1, np.float32), (3, 1)), 9, 0.0)
     wanted = QueryWeighting(k1="adpt", b=b).of_documents(stored, 300.0, table)
-    with np.errstate(divide="ignore"):  # of a k1 of 0, in fields
-        least, most = ratios_of_terms(stored, wanted, ids, max(length, 1))
+    least, most = ratios_of_terms(stored, wanted, ids, max(length, 1))
     for of_fields in [0.0, frequency] if stored.fields else [0.0]:
         before = stored.weights(np.full(len(k1), tf), length, of_fields)
         ratio = wanted.weights(np.full(len(k1), tf), length, of_fields, ids) / before
