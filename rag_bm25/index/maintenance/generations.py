@@ -13,7 +13,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from sys import intern
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rag_bm25.analysis.contract import contract_of
 from rag_bm25.documents.checks import check_given_chunk
@@ -39,7 +39,7 @@ from rag_bm25.statistics.log.source_roots import copy_roots
 from rag_bm25.store.rows import SLOTS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from rag_bm25.documents.chunks import NewChunk
     from rag_bm25.events import Progress
@@ -74,7 +74,7 @@ def make_next_generation(
                 f"{now.store.name} is being reindexed by another process, or by one that was killed less than "
                 f"{CLAIM_SECONDS / 60:.0f} minutes ago: run it again later"
             )
-        if json_digest(read_config(now.store)) == json_digest(stored):
+        if _without_fingerprint(read_config(now.store) or {}) == _without_fingerprint(stored):
             open_to_writers(now.store)  # which a call that was killed may have stopped
             return 0
         with _open_successor(now, config) as target:
@@ -127,6 +127,11 @@ def count_by_generation(store: Store) -> dict[int, int]:
 
 def _count(store: Store) -> int:
     return store.count_unloaded() if store.has_chunks() else 0
+
+
+def _without_fingerprint(stored: Mapping[str, Any]) -> str:
+    """Return a digest of a config as it is stored, wherever its contract was computed."""
+    return json_digest({**stored, "fingerprint": None})
 
 
 @contextmanager
