@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from contextlib import ExitStack, closing, contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -14,6 +13,7 @@ import typer
 
 from rag_bm25.analysis import Analyzer
 from rag_bm25.analysis.contract import contract_of
+from rag_bm25.cli.certificates import get_tls
 from rag_bm25.cli.console import print_note
 from rag_bm25.cli.importing import ModelOption, as_function, one_line_errors
 from rag_bm25.definitions import Conditions
@@ -29,13 +29,9 @@ if TYPE_CHECKING:
     from rag_bm25.index.config import IndexConfig
     from rag_bm25.ingestion.source_roots import SourceRoot
     from rag_bm25.store.milvus.store import MilvusStore
-    from rag_bm25.store.tls import TLS
 
 DEFAULT_URI = "./rag_bm25.db"
 DEFAULT_COLLECTION = "docs"
-
-certificates: ContextVar[TLS | None] = ContextVar("certificates", default=None)
-"""Those of the command that runs; options of ``rag-bm25`` itself, since each command may open several connections."""
 
 
 def read_token(context: typer.Context, parameter: typer.CallbackParam, value: str | None) -> str | None:
@@ -262,11 +258,6 @@ class SearchedIndexes:
             index = indexes[0] if len(indexes) == 1 else IndexGroup(indexes, on_event=options.get("on_event"))
             on_failure.pop_all()
         return index
-
-
-def get_tls(uri: str | Path) -> TLS | None:
-    """Return the certificates if they can be used: they are for ``https://`` addresses."""
-    return certificates.get() if str(uri).lower().startswith("https://") else None
 
 
 def parse_filter_option(text: str | None) -> Any:

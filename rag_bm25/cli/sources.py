@@ -13,6 +13,7 @@ import typer
 from rag_bm25 import ingestion
 from rag_bm25.checks import check_parameter
 from rag_bm25.cli import options as opt
+from rag_bm25.cli.certificates import get_tls
 from rag_bm25.cli.console import print_note
 from rag_bm25.cli.rendering import count, join_first
 from rag_bm25.cli.settings import as_usage
@@ -151,7 +152,7 @@ class OriginOptions:
             id_prefix=reading.id_prefix,
             name=name,
             token=token,
-            tls=opt.get_tls(uri),
+            tls=get_tls(uri),
         )
 
 

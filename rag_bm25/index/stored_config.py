@@ -12,7 +12,9 @@ from rag_bm25.analysis.contract import (
     MissingAnalyzer,
     contract_of,
     differences,
+    is_contract_of,
     list_differences,
+    settings_of,
     stored_analyzer,
 )
 from rag_bm25.definitions import options_of
@@ -42,12 +44,17 @@ def _document_side(config: IndexConfig) -> dict[str, Any]:
     }
 
 
+def _query_side(config: IndexConfig) -> dict[str, Any]:
+    return {name: getattr(config, name) for name in OF_QUERIES.values()}
+
+
 def config_to_dict(config: IndexConfig, contract: AnalyzerContract) -> dict[str, Any]:
     """Return the JSON form in which a config is stored with its index."""
     return {
         "document": _document_side(config),
-        "query": {name: getattr(config, name) for name in OF_QUERIES.values()},
+        "query": _query_side(config),
         "analyzer": {"settings": contract.settings, "probes": contract.probes},
+        "fingerprint": contract.fingerprint,
     }
 
 
@@ -132,21 +139,25 @@ def require_same(stored: dict[str, Any], given: IndexConfig) -> None:
     if missing := sorted(wanted.keys() - document.keys()):
         raise FormatError(f"{_NO_CONFIG}: {', '.join(missing)} not found")
     found = list_differences(document, wanted, wanted)
-    found += differences(_stored_contract(stored), contract_in(given))
+    contract = _stored_contract(stored)
+    found += differences(contract, contract_in(given, contract))
     if found:
         more = f"; and {len(found) - MAX_NAMED} more" if len(found) > MAX_NAMED else ""
         msg = f"the index was created with other parameters: {'; '.join(found[:MAX_NAMED])}{more}"
         raise ConfigMismatchError(msg)
 
 
-def contract_in(config: IndexConfig) -> AnalyzerContract:
-    """Return the contract of the analyzer of a config, also of one that is missing."""
+def contract_in(config: IndexConfig, known: AnalyzerContract | None = None) -> AnalyzerContract:
+    """Return the contract of the analyzer of a config, also of one that is missing; `known` if that is its."""
     analyzer = config.build_analyzer()
-    return analyzer.contract if isinstance(analyzer, MissingAnalyzer) else contract_of(analyzer)
+    if isinstance(analyzer, MissingAnalyzer):
+        return analyzer.contract
+    return known if known is not None and is_contract_of(known, analyzer) else contract_of(analyzer)
 
 
 def _stored_contract(stored: Mapping[str, Any]) -> AnalyzerContract:
-    return AnalyzerContract(stored["analyzer"]["settings"], stored["analyzer"]["probes"])
+    contract = stored["analyzer"]
+    return AnalyzerContract(contract["settings"], contract["probes"], stored.get("fingerprint"))
 
 
 def differing(stored: IndexConfig, given: IndexConfig) -> list[str]:
@@ -157,5 +168,4 @@ def differing(stored: IndexConfig, given: IndexConfig) -> list[str]:
 
 def parameters_of(config: IndexConfig) -> dict[str, Any]:
     """Return all parameters by their names, those of queries and of the analyzer, too, as JSON values."""
-    parts = config_to_dict(config, contract_of(config.build_analyzer()))
-    return {**parts["document"], **parts["query"], **parts["analyzer"]["settings"]}
+    return {**_document_side(config), **_query_side(config), **settings_of(config.build_analyzer())}

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 from support.answers import give_model
 from support.command_line import Databases, run, run_json
 
@@ -26,7 +25,7 @@ from rag_bm25 import (
     ValueBoost,
     Weighted,
 )
-from rag_bm25.cli.app import app
+from rag_bm25.cli.app import COMMANDS
 from rag_bm25.definitions import options_of
 from rag_bm25.hits.options import SearchOptions
 from rag_bm25.index.searching.hybrid import FusionOptions
@@ -90,8 +89,7 @@ def words_of(given: object) -> str:
     [("search", (SearchOptions, FusionOptions)), ("explain", (SearchOptions,)), ("why", (SearchOptions,))],
 )
 def test_the_flags_are_those_of_the_definition(command: str, definitions: tuple[type, ...]) -> None:
-    commands: Any = typer.main.get_command(app)
-    flags = {parameter.name: parameter for parameter in commands.commands[command].params}
+    flags = {parameter.name: parameter for parameter in COMMANDS[command].load().params}
     for definition in definitions:
         wanted = options_of(definition)
         assert {name: flags[name].help.startswith(one.summary) for name, one in wanted.items()} == dict.fromkeys(

@@ -42,7 +42,7 @@ from rag_bm25.statistics.log.source_roots import copy_roots
 from rag_bm25.store.rows import SLOTS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from rag_bm25.documents.chunks import NewChunk
     from rag_bm25.events import Progress
@@ -72,7 +72,7 @@ def make_next_generation(
     now, stored = index._current(), config_to_dict(config, contract_of(config.build_analyzer()))
     log = StatisticsLog(now.store, birth=now.live.log.birth)
     with _reindexing(now.store, log) as claim:
-        if json_digest(read_config(now.store)) == json_digest(stored):
+        if _without_fingerprint(read_config(now.store) or {}) == _without_fingerprint(stored):
             open_to_writers(now.store)  # which a call that was killed may have stopped
             return 0
         with _open_successor(now, config) as target:
@@ -162,6 +162,11 @@ def _reindexing(store: Store, log: StatisticsLog) -> Iterator[str]:
                 f"{CLAIM_SECONDS / 60:.0f} minutes ago: run it again later"
             )
         yield claim
+
+
+def _without_fingerprint(stored: Mapping[str, Any]) -> str:
+    """Return a digest of a config as it is stored, wherever its contract was computed."""
+    return json_digest({**stored, "fingerprint": None})
 
 
 @contextmanager
