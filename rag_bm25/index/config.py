@@ -75,7 +75,8 @@ class IndexConfig:
     idf : {"epsilon", "lucene", "zero", "plus", "tfidf", "plain"}
         Formula of the IDF. See :func:`rag_bm25.weighting.idf.idf`.
     k3 : float or None
-        Saturation of repeated query terms, in [0, 1000000]; None counts them linearly.
+        Saturation of words that the query repeats, in [0, 1000000]: the second of two counts 0.67 with 4, and the most
+        that any number of them counts is k3 + 1; None counts them linearly.
     analyzer : AnalyzerConfig, or callable of str to list of str
         Settings of the built-in analyzer, or a function of text to tokens. Several threads may call it at once.
     weighting : str

@@ -76,9 +76,14 @@ def _rebuild(stored: dict[str, Any], analyzer: TextAnalyzer | None) -> IndexConf
     document = dict(stored["document"])
     try:
         document["fields"] = _field_weights(document["fields"])
-        return IndexConfig(**document, **stored["query"], analyzer=used)
+        return IndexConfig(**document, **_query_side(stored), analyzer=used)
     except (AttributeError, KeyError, TypeError) as error:
         raise FormatError(f"{_NO_CONFIG}: {error}") from error
+
+
+def _query_side(stored: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the stored parameters of queries; before there was a k3, repeated words counted linearly."""
+    return {"k3": None, **_part(stored, "query")}
 
 
 def config_of_former(stored: Mapping[str, Any]) -> tuple[IndexConfig, list[str]] | None:
@@ -92,7 +97,7 @@ def config_of_former(stored: Mapping[str, Any]) -> tuple[IndexConfig, list[str]]
     is_built_in = settings.pop("analyzer", BUILT_IN) == BUILT_IN
     missing = MissingAnalyzer(AnalyzerContract(settings, {}))
     analyzer = _replace_known(AnalyzerConfig(), settings, left_out) if is_built_in else missing
-    values = {**document, **_part(stored, "query")}
+    values = {**document, **_query_side(stored)}
     return _replace_known(replace(config, analyzer=analyzer), values, left_out), left_out
 
 
