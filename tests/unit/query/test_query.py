@@ -54,7 +54,7 @@ def test_signs_without_a_meaning_are_text(text: str) -> None:
         ('" " x "\u200b" -\u200b', Query("a")),
         ('+A -not -😀 "???"', Query("a", ["A"], ["not", "😀"], ["???"])),
         ("劳动　＋合同 －解除 －－all", Query("a", ["合同"], ["解除"])),
-        ("\"a b” ＂e f＂ “g h＂ -„i j“", Query("a", must_not=["i j"], phrases=["a b", "e f", "g h"])),
+        ('"a b” ＂e f＂ “g h＂ -„i j“', Query("a", must_not=["i j"], phrases=["a b", "e f", "g h"])),
         ('“c d"', Query("a", phrases=["c d"])),
         (
             "«a b» »c d« 「合同」『解除』 ”e f” «g h»",
