@@ -89,20 +89,21 @@ class Corrector:
 
     def _respell(self, word: str, term: str) -> str:
         """Return the form nearest to a word, among those that texts have of the terms near it."""
-        near = (self._forms_of(found) for found in self.speller.terms_near(word, term))
-        forms = Counter({form: count for each in near for form, count in each.items() if self._is_near(form, word)})
-        return _nearest(forms, word)
+        forms = (self._nearest_form(near, word) for near in self.speller.terms_near(word, term))
+        edits = {form: _edits([form], word)[form] for form in forms if form and self._is_near(form, word)}
+        return min(edits, key=edits.__getitem__, default="")
 
     def _is_near(self, form: str, word: str) -> bool:
         """Return whether a form, or its beginning, is a near spelling of a word, or of its beginning."""
         small, limit, shorter = form.casefold(), self.speller.fuzzy.edits(word), min(len(form), len(word))
         pairs = ((small, word), (small[:shorter], word[:shorter]))
-        return any(one == other or TermLookup().plus([one]).within(other, limit, 0) for one, other in pairs)
+        return any(one == other or _edits([one], other)[one] <= limit for one, other in pairs)
 
     def _nearest_form(self, term: str, word: str, beginning: str = "") -> str:
-        """Return the form of a term that is nearest to a word, of those with a beginning; "" if there is none."""
+        """Return the form of a term with the fewest edits, and of these the most frequent one; "" if there is none."""
         forms = self._forms_of(term)
-        return _nearest(Counter({form: forms[form] for form in forms if form.casefold().startswith(beginning)}), word)
+        edits = _edits([form for form in forms if form.casefold().startswith(beginning)], word)
+        return min(edits, key=lambda form: (edits[form], -forms[form], form), default="")
 
     def _forms_of(self, term: str) -> Counter[str]:
         """Count how texts write a term: a term is a stem."""
@@ -126,10 +127,9 @@ class Corrector:
         return small if term in AnalysedText.of_query(self.speller.analyzer, small).words else form
 
 
-def _nearest(forms: Counter[str], word: str) -> str:
-    """Return the form with the fewest edits, and of these the most frequent one; "" if there is none."""
-    edits = TermLookup().plus(list(forms)).within(word, MAX_TOKEN_LENGTH, 0)
-    return min(edits, key=lambda form: (edits[form], -forms[form], form), default="")
+def _edits(forms: list[str], word: str) -> dict[str, int]:
+    """Return how many edits some other words are from a word."""
+    return TermLookup().plus(forms).within(word, MAX_TOKEN_LENGTH, 0)
 
 
 def _match_case(word: str, spelt: str) -> str:
