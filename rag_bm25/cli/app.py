@@ -22,6 +22,7 @@ from rag_bm25.cli import (
     moving,
     searching,
     serving,
+    setting,
 )
 from rag_bm25.cli import options as opt
 from rag_bm25.cli.console import fail, print_error
@@ -31,7 +32,7 @@ from rag_bm25.hits.options import NAMES_OF_K
 from rag_bm25.ingestion.files import os_error_message
 from rag_bm25.store.tls import TLS
 
-WRITING = ("ingest", "delete", "repair", "copy", "reindex")
+WRITING = ("ingest", "delete", "repair", "copy", "reindex", "set")
 SEVERAL = ("collection", "namespace")
 """Options that may be repeated, in some commands: of the others, Typer would take the last."""
 
@@ -194,6 +195,14 @@ _add(
     calibrating.calibrate_answers,
     "questions --collection manuals",
     "questions --expansion synonyms=synonyms.txt --dry-run --json",
+)
+_add(
+    "set",
+    setting.set_,
+    "--synonyms synonyms.txt",
+    "--weighting idf=lucene,k3=none --expansion fuzzy",
+    "--expansion synonyms=none",
+    "--json",
 )
 _add("verify", maintaining.verify, "--collection manuals")
 _add("repair", maintaining.repair, "--collection manuals")

@@ -90,14 +90,14 @@ class Corrector:
     def _respell(self, word: str, term: str) -> str:
         """Return the form nearest to a word, among those that texts have of the terms near it."""
         forms = (self._nearest_form(near, word) for near in self.speller.terms_near(word, term))
-        edits = {form: _edits([form], word)[form] for form in forms if form and self._is_near(form, word)}
+        edits = {form: _edits([form], word).get(form, 0) for form in forms if form and self._is_near(form, word)}
         return min(edits, key=edits.__getitem__, default="")
 
     def _is_near(self, form: str, word: str) -> bool:
         """Return whether a form, or its beginning, is a near spelling of a word, or of its beginning."""
         small, limit, shorter = form.casefold(), self.speller.fuzzy.edits(word), min(len(form), len(word))
         pairs = ((small, word), (small[:shorter], word[:shorter]))
-        return any(one == other or _edits([one], other)[one] <= limit for one, other in pairs)
+        return any(one == other or _edits([one], other).get(one, 0) <= limit for one, other in pairs)
 
     def _nearest_form(self, term: str, word: str, beginning: str = "") -> str:
         """Return the form of a term with the fewest edits, and of these the most frequent one; "" if there is none."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 import numpy as np
 
 from rag_bm25.checks import parameter_error
-from rag_bm25.definitions import UNSET, Between, check_fields, fill, given_fields
+from rag_bm25.definitions import UNSET, Between, check_fields, fill, repr_of_given
 from rag_bm25.weighting.document import K1, DocumentWeighting  # noqa: TC001 - the definitions of options
 from rag_bm25.weighting.fields import B  # noqa: TC001 - the definitions of options
 from rag_bm25.weighting.formulas import WEIGHTINGS
@@ -90,8 +90,7 @@ class QueryWeighting:
         check_fields(self)
 
     def __repr__(self) -> str:
-        given = ", ".join(f"{name}={value!r}" for name, value in given_fields(self).items())
-        return f"QueryWeighting({given})"
+        return repr_of_given(self)
 
     def over(self, base: QueryWeighting) -> QueryWeighting:
         """Return this weighting, with the values of `base` where it has none.

@@ -22,6 +22,7 @@ from rag_bm25.errors import ConfigMismatchError, FormatError, StoreError
 from rag_bm25.events import report_progress
 from rag_bm25.index.index import BM25Index
 from rag_bm25.index.maintenance.pending import json_digest
+from rag_bm25.index.query_defaults import check_expansion
 from rag_bm25.index.searching.rows import to_chunk
 from rag_bm25.index.stored_config import config_to_dict
 from rag_bm25.index.writing.pipeline import WriteOptions
@@ -34,7 +35,7 @@ from rag_bm25.statistics.log.generation import (
     supersede,
 )
 from rag_bm25.statistics.log.log import CLAIM_SECONDS, StatisticsLog
-from rag_bm25.statistics.log.settings import read_config, write_config
+from rag_bm25.statistics.log.settings import write_config
 from rag_bm25.statistics.log.source_roots import copy_roots
 from rag_bm25.store.rows import SLOTS
 
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from rag_bm25.index.config import IndexConfig
     from rag_bm25.index.generation import Generation
     from rag_bm25.statistics.log.table import Listing
+    from rag_bm25.statistics.view import StatisticsView
     from rag_bm25.store.protocol import Store
     from rag_bm25.store.rows import ChunkRow
 
@@ -67,6 +69,8 @@ def make_next_generation(
     index._require_writable()
     index.refresh()  # another process may have reindexed it
     now, stored = index._current(), config_to_dict(config, contract_of(config.build_analyzer()))
+    check_expansion(config.expansion, config.build_analyzer())
+    present, view = now.live_config.stored(now.live.view), now.live.view
     log = StatisticsLog(now.store)
     with _alone_in_process(now.store), log.claim(CLAIM) as claim:
         if not claim:
@@ -74,7 +78,7 @@ def make_next_generation(
                 f"{now.store.name} is being reindexed by another process, or by one that was killed less than "
                 f"{CLAIM_SECONDS / 60:.0f} minutes ago: run it again later"
             )
-        if json_digest(read_config(now.store)) == json_digest(stored):
+        if json_digest(config_to_dict(present, contract_of(present.build_analyzer()))) == json_digest(stored):
             open_to_writers(now.store)  # which a call that was killed may have stopped
             return 0
         with _open_successor(now, config) as target:
@@ -87,9 +91,19 @@ def make_next_generation(
                 copying.keep_claim()  # else the target may be in force, and another's
                 copy_roots(now.store, target._store)
                 write_config(target._store, stored)  # an earlier attempt may have had another query side
-        index._options = replace(index._options, config=config, analyzer=None)  # which may have an analyzer of its own
+                _carry_query_defaults(now, view, target)
+        index._options = replace(index._options, config=config, analyzer=None, own={})  # it may have its own analyzer
         index.refresh()
     return copying.removed
+
+
+def _carry_query_defaults(now: Generation, before: StatisticsView, target: BM25Index) -> None:
+    """Have the next generation hold what was set meanwhile; its config has what was set before."""
+    now.live.refresh()
+    latest = now.live.view.query_defaults
+    values = {} if latest == before.query_defaults or latest is None else latest
+    if values != (target._live.view.query_defaults or {}):
+        target._live.log.write_query_defaults(values)
 
 
 def drop_former_generations(store: Store) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rag_bm25.errors import FormatError
 from rag_bm25.statistics.log.answers import AnswersRow
@@ -11,6 +11,8 @@ from rag_bm25.statistics.log.batches import BatchClock
 from rag_bm25.statistics.log.head import NEVER_A_BASE, Head, HeadRow
 from rag_bm25.statistics.log.keys import SETTINGS, complete_entries, keys_of, kind_of, parse_sound_keys
 from rag_bm25.statistics.log.open_write import OpenBatches
+from rag_bm25.statistics.log.query_defaults import KIND as DEFAULTS
+from rag_bm25.statistics.log.query_defaults import QueryDefaultsRow
 from rag_bm25.statistics.log.runs import HeldSums, PartTotal, write_run
 from rag_bm25.statistics.log.table import Listing, LogTable
 from rag_bm25.statistics.log.terms import TermsRow
@@ -18,11 +20,14 @@ from rag_bm25.statistics.log.writes import IntentRow
 from rag_bm25.vectors.terms import Vocabulary
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from rag_bm25.statistics.corpus import Contribution
     from rag_bm25.statistics.log.writes import Intent
     from rag_bm25.store.protocol import LogStore
+
+
+_NEWEST = {"answers": AnswersRow.decode, DEFAULTS: QueryDefaultsRow.decode}
 
 
 def salvage(store: LogStore) -> tuple[list[Intent], Vocabulary, int]:
@@ -56,13 +61,14 @@ def overwrite(
 ) -> None:
     """Replace the statistics in a log, given those of each namespace; logs that were read before are stale then.
 
-    The settings stay, and a sound model of answers. All later batches are greater than `later_than`, for rows that came
-    from elsewhere. `nameless` terms in use are in no text, so that the vocabulary lacks them.
+    The settings stay, a sound model of answers, and sound defaults of queries. All later batches are greater than
+    `later_than`, for rows that came from elsewhere. `nameless` terms in use are in no text, so that the vocabulary
+    lacks them.
     """
     # Until the new head is stored, the old rows count, and afterwards its run alone does: a crash in between loses
     # nothing, and another call does the rest.
     table, clock = LogTable(store), BatchClock()
-    kept = SETTINGS | ({"answers"} if _has_sound_answers(table) else set())
+    kept = SETTINGS | {kind for kind, decode in _NEWEST.items() if _is_sound(table, kind, decode)}
     old = [key for key in store.log_keys() if kind_of(key) not in kept]
     sound = parse_sound_keys(old)
     counted = tuple(sorted({key.name for key in sound if key.kind in {"delta", "intent"}}))
@@ -85,10 +91,10 @@ def overwrite(
     table.delete(old)
 
 
-def _has_sound_answers(table: LogTable) -> bool:
-    """Return whether all models of answers can be read."""
+def _is_sound(table: LogTable, kind: str, decode: Callable[[Any], Any]) -> bool:
+    """Return whether all entries of a kind can be read."""
     with suppress(FormatError):
-        for rows in complete_entries(table.store.log_keys(), "answers").values():
-            table.decode(AnswersRow.decode, table.read(rows, packed=True))
+        for rows in complete_entries(table.store.log_keys(), kind).values():
+            table.decode(decode, table.read(rows, packed=True))
         return True
     return False
