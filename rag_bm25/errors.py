@@ -14,6 +14,7 @@
     ├── MissingExtraError(ImportError)    an optional package is not installed; the message names the extra
     ├── WorkerError(RuntimeError)         a process that analyses chunks died
     └── StoreError(ConnectionError)       Milvus is not reachable, refused, timed out or failed
+        ├── IndexGoneError                the index was dropped while it was open, and perhaps made again
         ├── ClockError                    the clock of this computer is behind the rows of the database file
         └── StoreLockedError              another process has the database file open
 
@@ -107,6 +108,10 @@ class StoreError(RagBM25Error, ConnectionError):
 
 class ClockError(StoreError):
     """The clock of this computer is behind the last write: milvus-lite 2.5 hides rows that were written later."""
+
+
+class IndexGoneError(StoreError):
+    """The index was dropped while it was open, and perhaps another one was made in its place: open it anew."""
 
 
 class StoreLockedError(StoreError):

@@ -70,14 +70,16 @@ MUTANTS = [
     Mutant("query/correction", ", -forms[form], form), default", ", form), default"),
     # The log
     Mutant(f"{LOG}/keys", " if len(some) == parts\n", "\n"),
-    Mutant(f"{LOG}/keys", 'frozenset({"closing", "config", "copy"', 'frozenset({"closing", "config"'),
+    Mutant(f"{LOG}/keys", '"closing", "config", "copy"', '"closing", "config"'),
     Mutant(f"{LOG}/changes", "        return None\n    table", "        pass\n    table"),
     Mutant(f"{LOG}/changes", "            if batch not in ended\n", "            if batch in ended\n"),
     Mutant("index/maintenance/generations", "keep_claim()  # else the target may be in force", "removed  # "),
     Mutant(WRITER, "changes nothing.\n        self._require_in_force()\n", "changes nothing.\n"),
     Mutant(f"{LOG}/batches", "self._last = max(self._last, batch)", "pass"),
+    Mutant(f"{LOG}/birth", "    if birth not in births:\n", "    if False:\n"),
+    Mutant(f"{LOG}/birth", "and birth_of(match[1]) not in births", "and False"),
     Mutant(f"{LOG}/table", "earlier(mark, OVERLAP_SECONDS)", "mark"),
-    Mutant(f"{LOG}/sums", "self._counted = covers | (self._counted - set(self.head.covers))", "self._counted = covers"),
+    Mutant(f"{LOG}/sums", "set(head.covers) | (self._counted - set(self.head.covers))", "set(head.covers)"),
     Mutant(f"{LOG}/sums", "(*self.head.runs, *head.runs)", "head.runs"),
     Mutant(f"{LOG}/log", "        return len(dead) == len(keys)", "        return True"),
     Mutant(f"{LOG}/stored_statistics", "        self._next = changes, following\n", "        pass\n"),
@@ -95,7 +97,9 @@ MUTANTS = [
     Mutant("weighting/idf", "return mean if abs(mean) > ROUNDING else 0.0", "return mean"),
     # One moment, and nobody waits
     Mutant(LIVE, "            self._writer.recover()\n        self.refresh()", "        self.refresh()"),
-    Mutant(LIVE, "with self._store.write_lock:\n            changed", "if True:\n            changed"),
+    Mutant(
+        LIVE, "with self._store.write_lock, self._noting_loss():\n            changed", "if True:\n            changed"
+    ),
     Mutant(LIVE, "_acquired(self._log_lock, wait=False)", "_acquired(self._log_lock, wait=True)"),
     Mutant(LIVE, "wait=self._store.exclusive)", "wait=True)"),
     Mutant("index/index", "with store.write_lock:", "if True:"),

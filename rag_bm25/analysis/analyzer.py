@@ -8,25 +8,33 @@ from functools import cached_property
 from itertools import chain, filterfalse
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
-from rag_bm25.analysis.bigrams import bigrams_of, locate_bigrams
-from rag_bm25.analysis.case import settle_capitals, settle_case
-from rag_bm25.analysis.characters import characters_of, locate_characters
+from rag_bm25.analysis.channels import bigrams_of, characters_of, locate_bigrams, locate_characters
 from rag_bm25.analysis.config import AnalyzerConfig
-from rag_bm25.analysis.normalization import Origins, join_lines, keeps_places, normalize, plain_form
+from rag_bm25.analysis.normalization import (
+    Origins,
+    join_lines,
+    keeps_places,
+    normalize,
+    plain_form,
+    settle_capitals,
+    settle_case,
+)
 from rag_bm25.analysis.phrases import PhraseAnalyzer, PhraseText, PhraseWords
 from rag_bm25.analysis.runs import (
     find_runs,
+    find_runs_and_signs,
     holds_segmented,
     is_all_segmented,
     is_segmented,
     is_syllabic,
     locate_runs,
 )
-from rag_bm25.analysis.segmentation import Cutters, SegmenterName, place_words
+from rag_bm25.analysis.segmentation import RUN_END, Cutters, SegmenterName, place_words
 from rag_bm25.analysis.stop_structures import places_in_words, skip_stop_structures
 from rag_bm25.analysis.text import Token, shift
 from rag_bm25.analysis.user_words import UserWords
 from rag_bm25.analysis.word_bigrams import WordBigrams
+from rag_bm25.analysis.word_numbers import WordNumbers
 from rag_bm25.analysis.words import (
     Stemming,
     TermMemo,
@@ -96,6 +104,36 @@ class Analyzer(PhraseAnalyzer):
     def __call__(self, text: str) -> list[str]:
         """Return the tokens of a chunk, as :meth:`query` returns those of a query."""
         return self._tokens(self._normal_form(text), self.config.segmentation, self._in_chunks)
+
+    @property
+    def has_channels(self) -> bool:
+        """Whether :meth:`channels` knows the tokens of a chunk: none is dropped by its characters, or spans scripts."""
+        return type(self) is Analyzer and self._other_words is None and not self._in_chunks.dropped_chinese
+
+    def channels(self, texts: Iterable[str]) -> tuple[WordNumbers, list[str]]:
+        """Return the tokens of chunks by channel, where :attr:`has_channels`.
+
+        Parameters
+        ----------
+        texts : iterable of str
+            Any texts.
+
+        Returns
+        -------
+        tuple of WordNumbers and list of str
+            The words and their bigrams, and the normalised texts, whose ideographs are the other channels.
+        """
+        config, kept = self.config, self._in_chunks
+        words, forms = WordNumbers(kept.word_bigrams), []
+        for text in texts:
+            form = self._normal_form(text)
+            forms.append(form)
+            if holds_segmented(form):
+                of_chunk = self._tokens_between(form, config.segmentation, kept)
+                words.add_tokens(of_chunk, kept.word_bigrams.of(form) if config.word_bigrams else ())
+            else:
+                words.add_runs(find_runs_and_signs(form) if config.word_bigrams else find_runs(form))
+        return words, forms
 
     def query(self, text: str) -> list[str]:
         """Return the tokens of a query.
@@ -324,12 +362,22 @@ class Analyzer(PhraseAnalyzer):
         """Return the tokens of a text without user words of mixed scripts."""
         if not holds_segmented(text):
             return chain.from_iterable(map(kept.terms.__getitem__, find_runs(text)))
-        cutters, terms, dropped = self._cutters(mode), kept.terms, kept.dropped_chinese
+        runs, cutters = find_runs(text), self._cutters(mode)
+        segmented = [run for run in runs if cutters[run[0]] is not None]
+        words = cutters.cut_all(segmented)
+        if kept.dropped_chinese:
+            words = [word for word in words if word not in kept.dropped_chinese]
+        if len(segmented) == len(runs):
+            return [word for word in words if word != RUN_END]
         tokens: list[str] = []
-        for run in find_runs(text):
-            cut = cutters[run[0]]
-            words = terms[run] if cut is None else cut(run)
-            tokens += [word for word in words if word not in dropped] if dropped and cut is not None else words
+        at = 0
+        for run in runs:
+            if cutters[run[0]] is None:
+                tokens += kept.terms[run]
+            else:
+                end = words.index(RUN_END, at)
+                tokens += words[at:end]
+                at = end + 1
         return tokens
 
     def _locate_between(self, text: str, at: int) -> list[Token]:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 class JiebaSegmenter(jieba.Tokenizer):  # type: ignore[misc]  # jieba has no types
     """A tokenizer of its own, which changes of jieba's global one do not reach."""
 
+    joins_runs = False
+
     # Jieba's two steps, collecting every dictionary word and then choosing among them, are one loop in `calc`, over
     # log-probabilities instead of frequencies. It takes half the time and gives the same words.
 

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Literal, Protocol
 from rag_bm25.analysis.dictionary import whole_word_frequencies
 from rag_bm25.analysis.text import Token
 from rag_bm25.errors import MissingExtraError
-from rag_bm25.scripts import script_of
+from rag_bm25.scripts import SCRIPTS, script_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import TypeAlias
 
     from rag_bm25.scripts import Script
@@ -26,11 +26,17 @@ if TYPE_CHECKING:
 
 SegmenterName = Literal["auto", "jieba", "rjieba"]
 
+RUN_END = " "
+"""Stands after the words of a run where several runs are cut at once."""
+
+_IS_ONE_SCRIPT = sum(bool(script.segmenter) for script in SCRIPTS) == 1
 _loading = Lock()
 
 
 class Segmenter(Protocol):
     """Cuts a run of one script. It never changes after loading, so that threads can share it."""
+
+    joins_runs: bool  # whether it cuts several runs with a blank between them, too: as each alone, and the blank
 
     def exact(self, run: str) -> list[str]:
         """Return the words of the most probable segmentation."""
@@ -71,6 +77,12 @@ class Cutters(dict[str, "Callable[[str], list[str]] | None"]):
         assert cut is not None  # or it would be no such run
         return cut(run)
 
+    def cut_all(self, runs: Sequence[str]) -> list[str]:
+        """Return the words of such runs, with `RUN_END` after those of each; one call takes less time than many."""
+        if runs and _IS_ONE_SCRIPT and self._load(script_of(runs[0][0])).joins_runs:
+            return [*self.cut(RUN_END.join(runs)), RUN_END]
+        return [word for run in runs for word in (*self.cut(run), RUN_END)]
+
 
 def place_words(words: Iterable[str], wholes: Iterable[str]) -> Iterator[Token]:
     """Yield the words of either segmentation of a run with their places; `wholes` are those of the exact one."""
@@ -107,7 +119,7 @@ def _segmenter_class(name: SegmenterName) -> _SegmenterClass:
     if name == "jieba":
         return _jieba_class()
     try:
-        from rag_bm25.analysis.rjieba_segmenter import RjiebaSegmenter
+        import rjieba  # noqa: F401
     except ImportError as error:
         if name == "auto":
             return _jieba_class()
@@ -120,3 +132,24 @@ def _jieba_class() -> _SegmenterClass:
     from rag_bm25.analysis.jieba_segmenter import JiebaSegmenter
 
     return JiebaSegmenter
+
+
+class RjiebaSegmenter:
+    """Cut Chinese by rjieba, in Rust, with a dictionary of its own, which changes of the global one do not reach."""
+
+    joins_runs = True
+
+    def __init__(self, user_words: Mapping[str, int]) -> None:
+        from rjieba import Jieba
+
+        self._jieba = Jieba()
+        for word, frequency in user_words.items():
+            self._jieba.add_word(word, frequency, None)
+
+    def exact(self, run: str) -> list[str]:
+        words: list[str] = self._jieba.cut(run, False)  # noqa: FBT003
+        return words
+
+    def search(self, run: str) -> list[str]:
+        words: list[str] = self._jieba.cut_for_search(run, False)  # noqa: FBT003
+        return words

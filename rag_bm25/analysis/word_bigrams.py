@@ -19,24 +19,32 @@ from rag_bm25.analysis.runs import (
 )
 from rag_bm25.analysis.stop_words import ENGLISH_QUESTION_WORDS, LUCENE_33
 from rag_bm25.analysis.text import Token, shift
-from rag_bm25.analysis.words import MAX_TOKEN_LENGTH, RunMemo, is_number, is_simple, is_stop_word, phrase_of
+from rag_bm25.analysis.words import (
+    MAX_TOKEN_LENGTH,
+    RunMemo,
+    is_number,
+    is_simple,
+    is_stop_word,
+    joined_letters,
+    phrase_of,
+)
 from rag_bm25.vectors.terms import BIGRAM_MARK
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from rag_bm25.analysis.words import TermMemo
+    from rag_bm25.analysis.words import JoinedLetters, TermMemo
 
 
 # A tuple of its own class would be visited by every garbage collection.
-_Run: TypeAlias = tuple[tuple[str, ...], str, str, tuple[str, ...]]
+Run: TypeAlias = tuple[tuple[str, ...], str, str, tuple[str, ...]]
 """The terms of a run, and what it gives to word bigrams: the term at its start, what a bigram of the term at its end
 begins with, "" where nothing can be paired, and its own bigrams."""
 
-_CHINESE: _Run = ((), "", "", ())
+_CHINESE: Run = ((), "", "", ())
 
 
-class WordBigrams(RunMemo[_Run]):
+class WordBigrams(RunMemo[Run]):
     """Finds the words of normalised texts that are not Chinese, and their bigrams."""
 
     def __init__(self, terms: TermMemo) -> None:
@@ -80,11 +88,13 @@ class WordBigrams(RunMemo[_Run]):
                 yield from shift(_pairs(self._linked_words(match[0])), match.start())
             last, before = end_of_run, match
 
-    def __missing__(self, run: str) -> _Run:
+    def __missing__(self, run: str) -> Run:
         """Remember no Chinese: its runs are many, and have no links."""
         return _CHINESE if is_segmented(run) else super().__missing__(run)
 
-    def make(self, run: str) -> _Run:
+    def make(self, run: str) -> Run:
+        if not run.isalnum() and (compound := joined_letters(run, self._rules)) is not None:
+            return self._of_compound(compound)
         terms = self._terms.make(run)
         if not run[0].isalnum():
             return terms, "", "", ()
@@ -95,6 +105,14 @@ class WordBigrams(RunMemo[_Run]):
         if not any(word.text for word in words):
             return terms, "", "", ()
         return terms, words[0].text, _beginning(words[-1].text), tuple([pair.text for pair in _pairs(words)])
+
+    def _of_compound(self, compound: JoinedLetters) -> Run:
+        """Make a compound of its parts, which are runs elsewhere, and mostly known."""
+        wholes = filter(None, map(self._terms.term_of, compound.wholes))
+        terms = (*wholes, *chain.from_iterable([self[part][0] for part in compound.parts]))
+        linked = [self[word][1] for word in compound.phrase]
+        pairs = [_beginning(one) + other for one, other in pairwise(linked) if one and other]
+        return terms, linked[0], _beginning(linked[-1]), tuple(pairs)
 
     def _linked_words(self, run: str) -> list[Token]:
         """Return the words of a run, each as :meth:`_linked`, with their places."""

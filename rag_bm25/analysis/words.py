@@ -50,6 +50,7 @@ _LETTERS_AND_DIGITS = re.compile(  # Python3.11 is also Python3
 _NAME_OF_TWO = re.compile(  # iPhone15 Pro, S24 Ultra, 12V 5A: hashes have more borders
     r"([^\W\d_]+\d+)([^\W\d_]{2,})|(\d+[^\W\d_]{1,4})(\d+[^\W\d_]{1,4})"
 )
+_JOINED_LETTERS = re.compile(r"[A-Za-z]+(?:[.\-_]+[A-Za-z]+)+")
 _STROKES = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ħ": "h", "ŧ": "t", "ı": "i", "æ": "ae", "œ": "oe"})
 _ACCENTS = re.compile(f"(?<=[a-z])[{MARKS}]+")
 _CAMEL_HUMPS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
@@ -126,6 +127,24 @@ def _words_of_compound(compound: str, rules: WordRules) -> list[Token]:
     return [*_wholes(compound, parts, rules), *of_parts]
 
 
+class JoinedLetters(NamedTuple):
+    """A compound of plain letters, each part of which is a run of its own elsewhere."""
+
+    wholes: list[str]
+    parts: list[str]  # after these, what `words_of` has
+    phrase: list[str]  # what `phrase_of` has
+
+
+def joined_letters(run: str, rules: WordRules) -> JoinedLetters | None:
+    """Return the words of letters that signs join, or None for any other run."""
+    if rules.split_camel_case or _JOINED_LETTERS.fullmatch(run) is None or _acronym(run, rules):
+        return None
+    parts = _parts(run, rules)
+    wholes = [word.text for word in _wholes(run, parts, rules)]
+    texts = [part.text for part in parts]
+    return JoinedLetters(wholes, texts, ["".join(texts)] if _is_prefixed(run, parts, rules) else texts)
+
+
 def phrase_of(run: str, rules: WordRules = WordRules()) -> list[Token]:  # noqa: B008
     """Return the words of a run in their order, each character in one of them: no whole beside its parts."""
     if is_syllabic(run) or run[-1] in "+#":
@@ -164,6 +183,8 @@ def _spelt_compound(compound: str, rules: WordRules) -> list[Token]:
 
 def _without_signs(run: str) -> tuple[str, Sequence[int]]:
     """Return a run without apostrophes and commas, and the place of each of its characters in the run."""
+    if run.isascii() and "'" not in run and "," not in run:
+        return run, range(len(run))
     # As STRASSE and straße: letters are counted.
     letters = run.casefold() if len(run.casefold()) != len(run) else run
     compound = _COMMAS.sub("", without_apostrophes(letters))
@@ -362,14 +383,14 @@ class TermMemo(RunMemo[tuple[str, ...]]):
             return ()
         is_word = is_simple(run) and not self.rules.split_camel_case
         words = [run] if is_word else [word.text for word in words_of(run, self.rules)]
-        return tuple([term for word in words if (term := self._term(word))])
+        return tuple([term for word in words if (term := self.term_of(word))])
 
     def locate(self, run: str) -> list[Token]:
         """Return the terms of a run with their places."""
         words = words_of(run, self.rules)
-        return [Token(term, start, end) for word, start, end in words if (term := self._term(word))]
+        return [Token(term, start, end) for word, start, end in words if (term := self.term_of(word))]
 
-    def _term(self, word: str) -> str:
+    def term_of(self, word: str) -> str:
         """Return the term of a word, or "" if it is dropped or too long."""
         if is_stop_word(word, self._dropped):
             return ""

@@ -25,7 +25,7 @@ from rag_bm25.hits.neighbors import order_in_source, source_of
 from rag_bm25.index.arguments import name_namespace
 from rag_bm25.index.config import IndexConfig
 from rag_bm25.index.index import BM25Index
-from rag_bm25.index.maintenance.generations import count_by_generation
+from rag_bm25.index.maintenance.generations import describe_generations
 from rag_bm25.ingestion.source_options import as_flags
 from rag_bm25.ingestion.source_roots import read_source_roots
 
@@ -91,20 +91,19 @@ def _describe_index(place: opt.IndexAddress, name: str) -> dict[str, Any]:
     try:
         address = opt.IndexAddress(place.uri, name, place.token)
         with address.open(read_only=True) as index, closing(address.store(read_only=True)) as store:
-            stats, counts = index.stats(), count_by_generation(store)
+            stats, generations = index.stats(), describe_generations(store)
     except RagBM25Error as error:
         return {"name": name, "error": str(error)}
-    generations = {"generations": counts} if len(counts) > 1 else {}
     return {"name": name, "chunks": stats.num_chunks, "namespaces": list(stats.namespaces), **generations}
 
 
 def _name_generations(row: dict[str, Any]) -> str:
-    """Return the name of an index, with its generation and how many former ones are kept."""
-    if "generations" not in row:
+    """Return the name of an index, with its generation and the rows of the others."""
+    if "generation" not in row:
         return str(row["name"])
-    *former, newest = row["generations"]
-    kept = sum(row["generations"][one] > 0 for one in former)
-    return f"{row['name']} (generation {newest}{f', {kept} kept' if kept else ''})"
+    others = (f"generation {number}: {count(rows, 'row')}" for number, rows in row["other_generations"].items())
+    in_force = f"generation {row['generation']}"
+    return f"{row['name']} ({', '.join([in_force, *others])})"
 
 
 def _list_sources(index: BM25Index, conditions: Any, namespace: list[str] | None, as_json: bool) -> None:

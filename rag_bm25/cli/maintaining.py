@@ -20,6 +20,7 @@ from rag_bm25.ingestion.pruning import is_below
 from rag_bm25.weighting.calibration import drift_warning, idf_warning
 
 MAX_DIFFERENCES = 20
+INCONCLUSIVE = 3  # exit code
 
 
 def stats(place: opt.IndexAddress, namespace: opt.StatsNamespaces = None, as_json: opt.AsJson = False) -> None:
@@ -55,19 +56,26 @@ def verify(
 ) -> None:
     """Compare the statistics with a recount of all chunks, and each vector with its text.
 
-    Exit code 1 if they differ; `rag-bm25 repair` corrects them.
+    On a server, others may write meanwhile: what their writes explain is no difference. Exit code 1 if there are
+    differences, which `rag-bm25 repair` corrects; 3 if that cannot be told, for a reason that is named.
     """
     with place.open_existing() as index, progress_bars(progress) as update:
         report = index.verify(vectors=not fast, progress=update)
     right = "the statistics are right" + ("; vectors were not compared with their texts" if fast else "")
-    verdict = right if report.ok else count(len(report.differences), "difference")
+    verdict = right if report.ok else report.inconclusive or count(len(report.differences), "difference")
     line = f"{count(report.num_chunks, 'chunk')} and {count(report.num_terms, 'term')} counted: {verdict}"
     shown = map(str, report.differences[:MAX_DIFFERENCES])
     print_result(as_json, {"ok": report.ok, **asdict(report)}, line, *shown)
+    if report.other_generations and not as_json:
+        print_note(f"{_name_others(report.other_generations)} kept beside this one: `reindex --drop-old` drops them")
     if (more := len(report.differences) - MAX_DIFFERENCES) > 0 and not as_json:
         print_note(f"{more:,} more: --json shows all")
     if not report.ok:
-        raise typer.Exit(1)
+        raise typer.Exit(1 if report.differences else INCONCLUSIVE)
+
+
+def _name_others(generations: dict[int, int]) -> str:
+    return join_first(f"generation {number} ({count(rows, 'row')})" for number, rows in generations.items())
 
 
 def repair(
@@ -75,20 +83,23 @@ def repair(
     settings: IndexOptions,
     words: WordFiles,
     erase: Annotated[bool, opt.option("Erase the words of deleted chunks for good.", "--erase")] = False,
+    accept_loss: Annotated[
+        bool, opt.option("Count the chunks that are there, though some are missing.", "--accept-loss")
+    ] = False,
     progress: opt.ShowProgress = None,
     as_json: opt.AsJson = False,
 ) -> None:
     """Replace the statistics by a recount of all chunks, and vectors that are not those of their texts.
 
-    The statistics are right afterwards, whatever happened to them. On a server, stop all writers first. A repair that
-    is cut short can be run again. An index that has lost its settings gets the given ones, by default those of a new
-    index, if they give the vectors that are stored.
+    The statistics are right afterwards, whatever happened to them. On a server, stop all writers first: it is refused
+    while they write, and where chunks are missing. A repair that is cut short can be run again. An index that has lost
+    its settings gets the given ones, by default those of a new index, if they give the vectors that are stored.
 
     With --erase, the vocabulary keeps no words of deleted chunks, and the file of milvus-lite 2.5 is rewritten, for
-    which its disk needs the room of a second one.
+    which its disk needs the room of a second one. It is refused while other generations of the index are kept.
     """
     config = new_config(DEFAULT_CHUNK_SIZE, place.text_analyzer, {**settings.given(), **words.given()})
-    report = _repair(place, config, progress, erase=erase)
+    report = _repair(place, config, progress, erase=erase, accept_loss=accept_loss)
     print_result(
         as_json,
         asdict(report),
@@ -107,7 +118,7 @@ def repair(
         )
 
 
-def _repair(place: opt.IndexAddress, config: IndexConfig, progress: bool | None, *, erase: bool) -> RepairReport:
+def _repair(place: opt.IndexAddress, config: IndexConfig, progress: bool | None, **options: bool) -> RepairReport:
     """Repair an index, also one that cannot be opened."""
     try:
         index = place.open_existing()
@@ -116,11 +127,11 @@ def _repair(place: opt.IndexAddress, config: IndexConfig, progress: bool | None,
             index = place.open(repair=True)
         except FormatError:  # its own settings are lost, too
             index = place.open(repair=True, config=config)
-        if not erase:
+        if not any(options.values()):
             with index:
                 return cast("RepairReport", index.repaired)
     with index, progress_bars(progress) as update:
-        return index.repair(erase=erase, progress=update)
+        return index.repair(**options, progress=update)
 
 
 def delete(

@@ -96,7 +96,8 @@ def reindex_(
     to_token: ToToken = None,
     storage: Storage = None,
     drop_old: Annotated[
-        bool, opt.option("Drop the chunks of former generations, and do nothing else.", "--drop-old")
+        bool,
+        opt.option("Drop all generations but the one in force, and do nothing else.", "--drop-old"),
     ] = False,
     progress: opt.ShowProgress = None,
     as_json: opt.AsJson = False,
@@ -173,7 +174,7 @@ def _print_report(as_json: bool, report: ReindexReport, line: str) -> None:
 def _drop_old(place: opt.IndexAddress, as_json: bool) -> None:
     with place.open_existing(), closing(place.store()) as store:
         rows, name = drop_former_generations(store), store.name
-    print_result(as_json, {"rows": rows}, f"dropped the former generations of {name}: {count(rows, 'row')}")
+    print_result(as_json, {"rows": rows}, f"dropped all of {name} but the generation in force: {count(rows, 'row')}")
 
 
 def _open_source(
@@ -213,10 +214,10 @@ def drop(
     yes: Annotated[bool, opt.option("Delete it; without this, only show what would be deleted.", "--yes")] = False,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Delete an index with everything in it.
+    """Delete an index with everything in it, all its generations included.
 
     It may be damaged, or an unfinished copy. Without --yes, it is only counted. A collection that is not an index is
-    refused.
+    refused. The file of milvus-lite 2.5 is then rewritten, for which its disk needs the room of what is left in it.
     """
     from rag_bm25.store.milvus.address import is_missing_file
 

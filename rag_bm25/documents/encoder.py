@@ -10,14 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rag_bm25.analysis.analyzer import Analyzer
+from rag_bm25.documents.channel_numbers import number_channels
 from rag_bm25.documents.lengths import LengthUnit, batch_lengths, chunk_length
-from rag_bm25.documents.token_numbers import number_tokens
-from rag_bm25.vectors.sparse import SparseBatch, sum_by_key
+from rag_bm25.documents.token_numbers import NumberedTokens, number_tokens
+from rag_bm25.vectors.sparse import SparseBatch, sum_in_rows
 from rag_bm25.vectors.terms import NO_TERMS_ID, StagedTerms, TermIds
 from rag_bm25.weighting.fields import field_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -27,7 +29,6 @@ if TYPE_CHECKING:
 _Part = tuple[SparseBatch, "NDArray[np.int64]"]  # tf and length of the chunks' texts, or of one of their fields
 
 TEXT = ""  # name of the text among the parts of a chunk; the others are fields
-_ROW = np.uint64(0xFFFFFFFF << 32)  # bits of a key that have the row
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,8 @@ class CountedChunks:
         """Return the parts with ids instead of positions."""
         if isinstance(ids, StagedTerms):
             ids.look_up(self.terms)
+        elif isinstance(ids, TermIds):
+            ids = ids.of(self.terms)
         return {name: (_with_ids(tf, self.terms, ids), lengths) for name, (tf, lengths) in self.parts.items()}
 
 
@@ -96,18 +99,14 @@ class DocumentEncoder:
         return {name: [field_text(metadata, name) for metadata in metadatas] for name in names}
 
     def _count(self, contents: Mapping[str, Sequence[str]], analyze: TextAnalyzer) -> CountedChunks:
-        lengths: list[int] = []
-
-        def tokens() -> Iterator[list[str]]:
-            for text in chain.from_iterable(contents.values()):
-                lengths.append(len(text))
-                yield analyze(text)
-
-        numbered, names = number_tokens(tokens()), list(contents)
+        texts, names = list(chain.from_iterable(contents.values())), list(contents)
+        numbered = _number(texts, analyze)
         size = len(contents[names[0]])
         tf, unit = numbered.frequencies(), self.length_unit
         in_characters = unit == "characters"
-        all_lengths = np.array(lengths, np.int64) if in_characters else batch_lengths(tf, numbered.terms, unit)
+        all_lengths = (
+            np.array(list(map(len, texts)), np.int64) if in_characters else batch_lengths(tf, numbered.terms, unit)
+        )
         spans = {name: slice(at * size, (at + 1) * size) for at, name in enumerate(names)}
         return CountedChunks(numbered.terms, {name: (tf.rows(span), all_lengths[span]) for name, span in spans.items()})
 
@@ -142,13 +141,20 @@ class DocumentEncoder:
         return SparseBatch.from_keys(every, of_text, len(tf)), of_fields, lengths
 
 
+def _number(texts: Iterable[str], analyze: TextAnalyzer) -> NumberedTokens:
+    """Assign numbers to the tokens of texts, by channel where the analyzer can tell them apart."""
+    if isinstance(analyze, Analyzer) and analyze.has_channels:
+        return number_channels(*analyze.channels(texts), analyze.config)
+    return number_tokens(map(analyze, texts))
+
+
 def _with_ids(tf: SparseBatch, terms: Sequence[str], ids: Mapping[str, int]) -> SparseBatch:
     """Replace positions in `terms` by ids; sum the tf of terms with equal ids."""
     used = np.flatnonzero(np.bincount(tf.ids, minlength=len(terms)))
     occurring = terms if len(used) == len(terms) else map(terms.__getitem__, used.tolist())
-    id_of = np.zeros(len(terms), np.uint64)
-    id_of[used] = np.fromiter(map(ids.__getitem__, occurring), np.uint64, len(used))
-    return SparseBatch.from_keys(*sum_by_key(id_of[tf.ids] | (tf.keys & _ROW), tf.values), len(tf))
+    id_of = np.zeros(len(terms), np.uint32)
+    id_of[used] = np.fromiter(map(ids.__getitem__, occurring), np.uint32, len(used))
+    return sum_in_rows(id_of[tf.ids], tf.values, tf.indptr)
 
 
 def _with_placeholders(batch: SparseBatch) -> SparseBatch:

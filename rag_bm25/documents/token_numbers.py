@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rag_bm25.errors import InputError
-from rag_bm25.vectors.sparse import SparseBatch, group_starts
+from rag_bm25.vectors.sparse import SparseBatch, group_starts, sort_spans
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -36,15 +36,14 @@ class NumberedTokens:
     """The tokens of chunks as numbers."""
 
     terms: list[str]  # number -> term, in the order of first occurrence
-    numbers: NDArray[np.int64]  # of all tokens, chunk after chunk
+    numbers: NDArray[np.uint32]  # of all tokens, chunk after chunk
     per_chunk: NDArray[np.int64]  # number of tokens of each chunk
 
     def frequencies(self) -> SparseBatch:
         """Count the terms of each chunk."""
-        # Chunk and number in one integer: sorting groups by chunk, then by term.
-        rows = np.repeat(np.arange(len(self.per_chunk), dtype=np.uint64), self.per_chunk)
-        keys = self.numbers.astype(np.uint64) | (rows << np.uint64(32))
-        keys.sort()
+        numbers = self.numbers.astype(np.uint32)
+        sort_spans(numbers, self.per_chunk)
+        keys = numbers | np.repeat(np.arange(len(self.per_chunk), dtype=np.uint64) << np.uint64(32), self.per_chunk)
         starts = group_starts(keys)
         tf = np.diff(starts, append=len(keys)).astype(np.float32)
         return SparseBatch.from_keys(keys[starts], tf, len(self.per_chunk))
@@ -64,11 +63,8 @@ def number_tokens(chunks: Iterable[Sequence[str]]) -> NumberedTokens:
     if len(ends) != counts.sum():
         raise InputError("an analyzer must not return tokens with lone surrogates, which cannot be stored")
     starts = np.concatenate(([0], ends[:-1] + 1))[: len(ends)]
-    first = _first_equal(_codes(text, characters, starts, ends))
-    new = np.flatnonzero(first == np.arange(len(first)))
-    numbers = np.empty(len(first), np.int64)
-    numbers[new] = np.arange(len(new))
-    return NumberedTokens(_slices(text, starts[new], ends[new]), numbers[first], counts)
+    new, numbers = number_first(first_equal(_codes(text, characters, starts, ends)))
+    return NumberedTokens(_slices(text, starts[new], ends[new]), numbers, counts)
 
 
 def _characters(text: str) -> NDArray[np.uint32]:
@@ -101,7 +97,7 @@ def _slices(text: str, starts: NDArray[np.int64], ends: NDArray[np.int64]) -> li
     return list(map(text.__getitem__, map(slice, starts.tolist(), ends.tolist())))
 
 
-def _first_equal(codes: NDArray[np.uint64]) -> NDArray[np.int64]:
+def first_equal(codes: NDArray[np.uint64]) -> NDArray[np.int64]:
     """Return the position of the first occurrence of each code."""
     # Each round writes the positions into a table by a hash of the code, from last to first, so that the first one
     # remains. Codes that collide with another code go on to the next round, with another hash.
@@ -117,3 +113,11 @@ def _first_equal(codes: NDArray[np.uint64]) -> NDArray[np.int64]:
         first[left[same]] = found[same]
         left = left[~same]
     return first
+
+
+def number_first(first: NDArray[np.integer]) -> tuple[NDArray[np.intp], NDArray[np.uint32]]:
+    """Return the places of the first ones, and the number of each token, given the first one that equals each."""
+    new = np.flatnonzero(first == np.arange(len(first)))
+    numbers = np.empty(len(first), np.uint32)
+    numbers[new] = np.arange(len(new), dtype=np.uint32)
+    return new, numbers[first]

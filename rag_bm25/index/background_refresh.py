@@ -7,7 +7,7 @@ import time
 import weakref
 from typing import TYPE_CHECKING
 
-from rag_bm25.errors import RagBM25Error
+from rag_bm25.errors import IndexGoneError, RagBM25Error
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -60,6 +60,8 @@ class BackgroundRefresh:
             try:
                 refresh()
                 is_told = False
+            except IndexGoneError:
+                return  # each call raises it from now on
             except RagBM25Error as error:
                 if not self._ended.is_set() and not is_told:
                     self._events.warn("stale", f"searches use older statistics: {error}", failures=1)

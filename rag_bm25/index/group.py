@@ -186,6 +186,10 @@ class IndexGroup(BM25Index):
                 self._generation, self._joined = self._join(members), members
             return self._generation
 
+    @property
+    def _identity(self) -> tuple[object, ...]:
+        return tuple(part._identity for part in self.parts)
+
     def _close_parts(self) -> None:
         for part in self.parts:
             part.close()
@@ -215,7 +219,8 @@ def _check_parts(parts: Sequence[BM25Index]) -> None:
     """Refuse indexes whose scores cannot be compared."""
     if not parts:
         raise InputError("indexes must hold an index at least, got none")
-    if len(set(map(id, parts))) < len(parts):
+    identities = [part._identity for part in parts] if len(parts) > 1 else []
+    if any(identity in identities[:at] for at, identity in enumerate(identities)):
         raise InputError("indexes must differ, got one of them twice: its chunks would count twice")
     first = parts[0]
     wanted = document_side(first.config)

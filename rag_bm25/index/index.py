@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import weakref
+from contextlib import suppress
 from dataclasses import asdict, replace
 from functools import partial
 from itertools import chain
@@ -19,7 +20,7 @@ from rag_bm25.checks import (
 from rag_bm25.definitions import check_given
 from rag_bm25.documents.checks import check_id, check_ids, check_namespace, check_sequence, check_texts
 from rag_bm25.documents.chunks import Chunk, Hit
-from rag_bm25.errors import ConfigMismatchError, InputError, ParameterError, ReadOnlyError
+from rag_bm25.errors import ConfigMismatchError, InputError, ParameterError, ReadOnlyError, StoreError
 from rag_bm25.events import Events
 from rag_bm25.hits.highlights import Highlighting
 from rag_bm25.hits.options import (
@@ -48,7 +49,7 @@ from rag_bm25.index.lifetime import OfGeneration, WhileOpen, require_open
 from rag_bm25.index.live_statistics import LiveStatistics
 from rag_bm25.index.maintenance.answers import AnswerCalibration, AnswerFitter
 from rag_bm25.index.maintenance.rewriting import rewrite
-from rag_bm25.index.maintenance.verification import repair, verify
+from rag_bm25.index.maintenance.verification import RepairOptions, repair, verify
 from rag_bm25.index.opening import AS_IT_IS, OpenOptions, closed_on_failure, open_config, open_store
 from rag_bm25.index.query_defaults import change_query_defaults
 from rag_bm25.index.searching.contexts import WINDOWS, add_contexts, read_passages
@@ -65,7 +66,7 @@ from rag_bm25.index.stats import compute_stats, find_frequent_names
 from rag_bm25.index.writing.pipeline import WriteOptions, WritePipeline
 from rag_bm25.query.query import Query
 from rag_bm25.query.scores import with_placement
-from rag_bm25.statistics.log.generation import SupersededError
+from rag_bm25.statistics.log.generation import SupersededError, other_generations, require_no_others
 from rag_bm25.statistics.log.log import StatisticsLog
 from rag_bm25.statistics.log.source_roots import drop_damaged_roots
 from rag_bm25.store.rows import Scope, SearchArm
@@ -147,7 +148,7 @@ class BM25Index:
         if isinstance(store, str):
             raise TypeError("an index is opened by BM25Index.open(uri, collection, config=...)")
         itself = weakref.ref(self)  # an index that nobody holds is garbage at once
-        go_on = lambda: cast("BM25Index", itself())._pipeline  # noqa: E731, SLF001
+        go_on = lambda: cast("BM25Index", itself())._current()  # noqa: E731, SLF001
         self._begin(Generation.of(store, log, config, options, go_on), options)
 
     def _begin(self, generation: Generation, options: OpenOptions) -> None:
@@ -287,7 +288,7 @@ class BM25Index:
             with self._going_on:
                 if self._generation is now:
                     after = self._open_after(now)
-                    after.pipeline.go_on = now.pipeline.go_on
+                    after.go_on = now.go_on
                     self._generation = after
                     self._former.append(now.store)  # alone: statistics and processes end with the last call
                     now.live.close()
@@ -306,6 +307,12 @@ class BM25Index:
     def config(self) -> IndexConfig:
         """The parameters in use."""
         return self._latest.config
+
+    @property
+    def _identity(self) -> tuple[object, ...]:
+        """What all objects on the index have in common: a copy has another place, or another birth id."""
+        now = self._current()
+        return now.live.log.birth, *now.store.place
 
     @property
     def _latest(self) -> Generation:
@@ -508,20 +515,29 @@ class BM25Index:
         self._require_writable()
         return self._pipeline.drop_namespace(check_namespace(namespace))
 
-    def repair(self, *, erase: bool = False, progress: Callable[[Progress], None] | None = None) -> RepairReport:
+    def repair(
+        self,
+        *,
+        erase: bool = False,
+        accept_loss: bool = False,
+        progress: Callable[[Progress], None] | None = None,
+    ) -> RepairReport:
         """Count all stored vectors again and replace the statistics by the result.
 
         The statistics are right afterwards, whatever happened to them: lost, damaged and half-written rows of the log,
         rows that other tools inserted or deleted. Chunks whose vector or length is not that of their text and metadata,
-        as :meth:`verify` finds them, are encoded and written again. A repair that is cut short can be run again. On a
-        server, no other writer may be at work meanwhile.
+        as :meth:`verify` finds them, are encoded and written again. A repair that is cut short can be run again. It is
+        refused while others write, and where rows are missing.
 
         Parameters
         ----------
         erase : bool
             Erase the words of deleted chunks for good, where the vocabulary keeps them by default. The file of
             milvus-lite 2.5 is then rewritten, for which its disk needs the room of a second one. With any other engine,
-            copy the index instead, and remove the old database.
+            copy the index instead, and remove the old database. Refused while other generations of the index have
+            rows: :func:`rag_bm25.index.drop_former_generations` drops them.
+        accept_loss : bool
+            Count the rows that can be read, though the engine counts more of them, or on a server the statistics do.
         progress : callable of Progress to None, optional
             Called periodically with ``"rows counted"``.
 
@@ -529,26 +545,17 @@ class BM25Index:
         -------
         RepairReport
             Faults that were found.
+
+        Raises
+        ------
+        StoreError
+            If another process writes, or was killed in the last ten minutes; if rows are missing: a server may still be
+            loading them.
         """
         self._require_writable()
-        check_switch("erase", erase)
         check_callable("progress", progress)
-        now = self._current()
-        store, live, encoder = now.store, now.live, now.encoder
-        with store.write_lock, live.events.measure("repair") as counts:
-            with live.replacing():
-                report, wrong = repair(store, encoder, progress, erase=erase)
-                drop_damaged_roots(store)
-            if len(wrong):  # their wrong terms were counted
-                rewritten = rewrite(live, wrong)
-                with live.replacing():
-                    again, _ = repair(store, encoder, progress, erase=erase)
-                nameless = again.nameless_terms
-                report = replace(report, rewritten=rewritten, num_terms=again.num_terms, nameless_terms=nameless)
-            if erase:
-                report = replace(report, compacted=store.compact())
-            counts.update(asdict(report))
-            return report
+        options = RepairOptions(erase, accept_loss)
+        return self._current().in_force(partial(_repair, options, progress))
 
     def set_query_defaults(self, **defaults: Unpack[QueryDefaults]) -> None:
         """Set what searches go by that do not say otherwise: the weights of queries, synonyms and other additions.
@@ -569,8 +576,6 @@ class BM25Index:
             If nothing is given, a value is out of its range or does not suit the index, or all of it is too large.
         InputError
             If the analyzer drops all words of a synonym.
-        StoreError
-            If the next generation of the index has come into force meanwhile: the same call again uses that one.
 
         Examples
         --------
@@ -584,7 +589,7 @@ class BM25Index:
             raise ParameterError("set_query_defaults needs weighting or expansion, got neither")
         self._require_writable()
         self.refresh()
-        change_query_defaults(self._current(), cast("QueryDefaults", given))
+        self._current().in_force(partial(change_query_defaults, cast("QueryDefaults", given)))
 
     def calibrate_answers(
         self,
@@ -629,8 +634,6 @@ class BM25Index:
             If too few first hits answer, or too few do not.
         ParameterError
             If the weighting has no upper bound.
-        StoreError
-            If the next generation of the index has come into force meanwhile: the same call again uses that one.
 
         Examples
         --------
@@ -647,14 +650,15 @@ class BM25Index:
         check_switch("dry_run", dry_run)
         if not dry_run:
             self._require_writable()
-        now = self._current()
-        fitter = AnswerFitter(now.searcher, is_answer, parse_scope(filter, namespace), check_options(options))
-        calibration = fitter.fit(queries, progress)
-        if not dry_run:
-            with now.live.writing() as writer:
-                now.live.log.write_answers(calibration.model)
-                writer.confirm()
-        return calibration
+        scope, checked = parse_scope(filter, namespace), check_options(options)
+
+        def fit(now: Generation) -> AnswerCalibration:
+            calibration = AnswerFitter(now.searcher, is_answer, scope, checked).fit(queries, progress)
+            if not dry_run:
+                now.live.write_answers(calibration.model)
+            return calibration
+
+        return self._current().in_force(fit)
 
     # Reading
 
@@ -1421,6 +1425,8 @@ class BM25Index:
     def verify(self, *, vectors: bool = True, progress: Callable[[Progress], None] | None = None) -> VerifyReport:
         """Count all stored vectors again and compare the statistics with the result, and each vector with its text.
 
+        On a server, others may write meanwhile: a count differs if that cannot explain it.
+
         Counts are compared exactly, weights to six digits. They do not depend on what a server has rounded in its
         index: the stored vectors are float32.
 
@@ -1434,19 +1440,35 @@ class BM25Index:
         Returns
         -------
         VerifyReport
-            Every difference; none if statistics and vectors are right.
+            Every difference; none if statistics and vectors are right, or if that cannot be told: see `inconclusive`.
         """
         check_switch("vectors", vectors)
         check_callable("progress", progress)
-        now = self._current()
-        store, live, encoder = now.store, now.live, now.encoder
-        with live.at_rest() as stored, live.events.measure("verify") as counts:
-            report = verify(store, *stored, encoder if vectors else None, progress)
-            if report.ok:
-                live.accept_count()
-            counts.update(chunks=report.num_chunks, terms=report.num_terms, differences=len(report.differences))
+        report = self._current().in_force(partial(verify, vectors=vectors, progress=progress))
+        with suppress(StoreError):  # a role of a server may be refused to look
+            report = replace(report, other_generations=other_generations(self._current().store))
         return report
 
     def _require_writable(self) -> None:
         if self._options.read_only:
             raise ReadOnlyError(f"{self._store.name} was opened with read_only=True")
+
+
+def _repair(options: RepairOptions, progress: Callable[[Progress], None] | None, now: Generation) -> RepairReport:
+    """Replace the statistics, write chunks again that need it, and count these once more."""
+    if options.erase:
+        require_no_others(now.store)
+    with now.store.write_lock, now.live.events.measure("repair") as counts:
+        with now.live.replacing():
+            report, wrong = repair(now, options, progress)
+            drop_damaged_roots(now.store)
+        if len(wrong):  # their wrong terms were counted
+            rewritten = rewrite(now, wrong)
+            with now.live.replacing():
+                again, _ = repair(now, options, progress)
+            nameless = again.nameless_terms
+            report = replace(report, rewritten=rewritten, num_terms=again.num_terms, nameless_terms=nameless)
+        if options.erase:
+            report = replace(report, compacted=now.store.compact())
+        counts.update(asdict(report))
+        return report

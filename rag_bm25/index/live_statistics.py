@@ -13,12 +13,13 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from rag_bm25.errors import StoreError
+from rag_bm25.errors import IndexGoneError, StoreError
 from rag_bm25.index.background_refresh import BackgroundRefresh
 from rag_bm25.index.writing.chunk_writer import ChunkWriter, count_unfinished
-from rag_bm25.statistics.damage import damage_message
-from rag_bm25.statistics.log.generation import SupersededError, is_superseded
+from rag_bm25.statistics.damage import FIND_ROWS, REPAIR, damage_message
+from rag_bm25.statistics.log.generation import SupersededError
 from rag_bm25.statistics.log.log import StatisticsLog
+from rag_bm25.statistics.log.meanwhile import read_written
 from rag_bm25.statistics.log.table import RowsMovedError
 
 if TYPE_CHECKING:
@@ -26,11 +27,15 @@ if TYPE_CHECKING:
 
     from rag_bm25.documents.encoder import DocumentEncoder
     from rag_bm25.statistics.corpus import CountsReader
+    from rag_bm25.statistics.log.meanwhile import Moment, Written
     from rag_bm25.statistics.view import StatisticsView
     from rag_bm25.store.protocol import Store, WriteLock
     from rag_bm25.vectors.terms import Vocabulary
+    from rag_bm25.weighting.confidence import AnswerModel
 
 COUNT_ATTEMPTS = 3  # other writers may be at work between two of its calls
+LOADING_SECONDS = 5.0  # a server that has just started may give fewer rows than it has
+LOADING_PAUSE = 0.5
 
 
 class LiveStatistics:
@@ -66,7 +71,8 @@ class LiveStatistics:
         self._looked_for = store.writes_of_others  # as of the last look for the next generation
         # In an index that was opened for reading: rows of unfinished batches that are not counted; None without such.
         self._num_superseded: int | None = None
-        self._wrong_count = ""
+        self._wrong_count, self._has_fewer = "", False
+        self._gone = ""  # why the index that was opened is not there any more
         self._reported: list[str] | None = None  # problems; None until the index has been opened
 
     @property
@@ -75,15 +81,35 @@ class LiveStatistics:
         return [*self.view.problems, *([self._wrong_count] if self._wrong_count else [])]
 
     def is_superseded(self) -> bool:
-        """Return whether the next generation is in force: with an embedded engine now, else as of the last refresh."""
+        """Return whether the next generation is in force: with an embedded engine now, else as of the last refresh.
+
+        Raise where the index was dropped or made again, which a refresh in the background may have found.
+        """
+        if self._gone:
+            raise IndexGoneError(self._gone)
         if self._store.exclusive and self._looked_for != (written := self._store.writes_of_others):
-            self.log.is_superseded = self.log.is_superseded or is_superseded(self._store)
+            with self._noting_loss():
+                self.log.look_for_successor()
             self._looked_for = written
         return self.log.is_superseded
+
+    @contextmanager
+    def _noting_loss(self) -> Iterator[None]:
+        """Note that the index is gone, for all later calls."""
+        try:
+            yield
+        except IndexGoneError as error:
+            self._gone = str(error)
+            raise
 
     def look_anew(self) -> None:
         """Have the next call look whether the next generation is in force, which this index itself may have done."""
         self._looked_for = self._seen_writes = -1
+
+    @property
+    def writer_name(self) -> str:
+        """Name of the writer of this index, in its intents."""
+        return self._writer.name
 
     # For readers
 
@@ -160,6 +186,8 @@ class LiveStatistics:
                 self._read()
                 with self._using_log():
                     self._recover(wait=False)
+            except IndexGoneError:
+                raise
             except StoreError as error:
                 self.events.warn("recovery", f"a batch that failed cannot be finished yet: {error}", chunks=0)
             if self._has_failed_batch():
@@ -177,28 +205,46 @@ class LiveStatistics:
     @contextmanager
     def writing(self) -> Iterator[ChunkWriter]:
         """Exclude other writers of this process for a batch, after reading their changes."""
-        with self._store.write_lock:
+        with self._store.write_lock, self._noting_loss():
             changed = self._store.exclusive and (self._others_wrote() or self.log.has_intents)
             if changed:
                 self._catch_up()
-            if self.log.is_superseded:
-                raise SupersededError(self._store.name)
+            self._require_in_force()
             with self._using_log():
                 if changed:
                     self._writer.recover()  # the last batch of another index may have failed halfway
                 yield self._writer
 
+    def write_answers(self, model: AnswerModel) -> None:
+        """Replace the stored model of the confidence of hits."""
+        with self.writing() as writer:
+            self.log.write_answers(model)
+            writer.confirm()
+
     @contextmanager
-    def at_rest(self) -> Iterator[tuple[CountsReader, Vocabulary]]:
+    def at_rest(self) -> Iterator[tuple[CountsReader, Vocabulary, Moment]]:
         """Keep writers of this process out, with everything read and no batch of theirs unfinished."""
         with self._store.write_lock:
             self._catch_up()
+            self._require_in_force()
             with self._using_log():
                 if self._has_failed_batch():
                     self._recover()  # else its rows would be taken for a difference
                 vocabulary = self.log.vocabulary()
-                statistics = self.view.statistics
-            yield statistics, vocabulary
+                statistics, moment = self.view.statistics, self.log.moment
+            yield statistics, vocabulary, moment
+
+    def written_since(self, moment: Moment) -> Written | None:
+        """Return what other processes have written since; None where the log does not tell any more."""
+        if not self._store.exclusive:
+            self._catch_up()
+            self._require_in_force()
+        batches = self.log.batches_since(moment)
+        return None if batches is None else read_written(self._store, batches)
+
+    def _require_in_force(self) -> None:
+        if self.log.is_superseded:
+            raise SupersededError(self._store.name)
 
     @contextmanager
     def replacing(self) -> Iterator[None]:
@@ -209,7 +255,7 @@ class LiveStatistics:
 
     def _reload(self) -> None:
         """Forget the statistics and read them from the store."""
-        log = StatisticsLog(self._store, self.events)
+        log = self._new_log()
         log.refresh()
         writer = ChunkWriter(self._store, log, self._encoder)
         with self._using_log():
@@ -260,16 +306,20 @@ class LiveStatistics:
     def _read(self) -> None:
         """Read the log, and report new damage."""
         seen = self._store.writes_of_others  # before the locks, taken for ever in a forked child, which is refused here
-        with self.events.defer(), self._refreshing, self._using_log():
+        with self.events.defer(), self._refreshing, self._using_log(), self._noting_loss():
             self._next_refresh = time.monotonic() + self._refresh_interval  # first: a hook may search meanwhile
             self._refresh_log()
             self._seen_writes = seen
             if self._reported is not None:
                 self._report_damage()
 
+    def _new_log(self) -> StatisticsLog:
+        """Return a log that has read nothing, of the same index."""
+        return StatisticsLog(self._store, self.events, self.log.birth)
+
     def _refresh_log(self) -> None:
         """Read what is new; everything, where somebody may have finished a batch that is counted unfinished."""
-        log = self.log if self._num_superseded is None else StatisticsLog(self._store, self.events)
+        log = self.log if self._num_superseded is None else self._new_log()
         log.refresh()
         if log.is_superseded:
             self.log.is_superseded = True  # and keep what was read before, for the searches that have begun
@@ -294,15 +344,19 @@ class LiveStatistics:
 
     def _check_count(self) -> None:
         """Compare N with the number of stored rows, which are equal whenever no write is under way."""
-        for _ in range(COUNT_ATTEMPTS):
+        attempts, loaded_by = COUNT_ATTEMPTS, time.monotonic() + (0.0 if self._store.exclusive else LOADING_SECONDS)
+        while attempts and not self.log.has_intents:
             position, counted = self.log.position, self.log.statistics.num_chunks
-            if self.log.has_intents:
-                return
             if counted == (stored := self._store.count_unloaded() - (self._num_superseded or 0)):
                 return
             self.log.refresh()
-            if self.log.position == position:  # nothing was written in between
+            if self.log.position != position:  # something was written in between
+                attempts -= 1
+            elif stored < counted and time.monotonic() < loaded_by:
+                time.sleep(LOADING_PAUSE)
+            else:
                 self._wrong_count = f"the statistics count {counted:,} chunks, but {stored:,} are stored"
+                self._has_fewer = stored < counted
                 return
 
     def _report_damage(self) -> None:
@@ -310,7 +364,8 @@ class LiveStatistics:
         problems, reported = self.problems, self._reported
         self._reported = problems  # first: a hook may read meanwhile
         if problems and problems != reported:
-            self.events.warn("damage", damage_message(self._store.name, problems), findings=len(problems))
+            remedy = FIND_ROWS if self._has_fewer and not self.view.problems else REPAIR
+            self.events.warn("damage", damage_message(self._store.name, problems, remedy), findings=len(problems))
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from rag_bm25.index.maintenance.verification import require_same_vectors
 from rag_bm25.index.query_defaults import own_query_side
 from rag_bm25.index.stored_config import config_from_dict, config_to_dict
 from rag_bm25.statistics.log.generation import SupersededError, is_superseded
-from rag_bm25.statistics.log.settings import read_config, write_config
+from rag_bm25.statistics.log.settings import read_settings, write_config
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -120,7 +120,7 @@ def _refuse_server_options(connection: Mapping[str, Any]) -> None:
 def open_config(store: Store, log: StatisticsLog, options: OpenOptions) -> IndexConfig:
     """Return the config of a stored index, after checking the given one; or create the index."""
     exists, config = store.exists(), options.config
-    stored = _stored_config(store, options) if exists else None
+    stored = _stored_config(store, log, options) if exists else None
     _require_in_force(store, exists=exists)
     if stored is not None:
         return stored
@@ -140,12 +140,12 @@ def open_config(store: Store, log: StatisticsLog, options: OpenOptions) -> Index
         require_same_vectors(store, config.document_encoder())
     store.create(config.dense_field())
     if not exists and not is_lost and store.log_keys():
-        stored = _stored_config(store, options)  # another process may have created it meanwhile
+        stored = _stored_config(store, log, options)  # another process may have created it meanwhile
         if stored is not None and (store.has_chunks() or not _count_logged(log)):
             return stored
         raise FormatError(f"{store.name} has rows of an index that was dropped halfway: drop it")
     write_config(store, created)
-    return _stored_config(store, options) or config  # of several creators, the last one's counts
+    return _stored_config(store, log, options) or config  # of several creators, the last one's counts
 
 
 def _require_in_force(store: Store, *, exists: bool) -> None:
@@ -154,11 +154,13 @@ def _require_in_force(store: Store, *, exists: bool) -> None:
         raise SupersededError(store.name)
 
 
-def _stored_config(store: Store, options: OpenOptions) -> IndexConfig | None:
+def _stored_config(store: Store, log: StatisticsLog, options: OpenOptions) -> IndexConfig | None:
     """Return the stored config, after checking the given one; None if there is none, or a repair replaces it."""
-    stored = read_config(store, salvage=options.repair)
+    stored = read_settings(store, salvage=options.repair)
+    if stored is not None:
+        log.birth = stored.birth
     try:
-        config = None if stored is None else config_from_dict(stored, options.config, options.analyzer)
+        config = None if stored is None else config_from_dict(stored.config, options.config, options.analyzer)
     except FormatError:
         if options.repair and options.config is not None:
             return None

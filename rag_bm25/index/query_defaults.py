@@ -55,7 +55,7 @@ def check_expansion(expansion: QueryExpansion, analyzer: TextAnalyzer) -> None:
         SynonymTable(expansion.rules, analyzer)
 
 
-def change_query_defaults(now: Generation, given: QueryDefaults) -> None:
+def change_query_defaults(given: QueryDefaults, now: Generation) -> None:
     """Store other parameters of queries, after checking that searches can follow them."""
     with now.live.writing() as writer:
         before, stored = now.live.view.query_defaults, now.live_config.stored(now.live.view)

@@ -62,6 +62,10 @@ class ScopedIndex(BM25Index):
         self._whole = index._current()
         self._begin(self._narrow(self._whole), replace(AS_IT_IS, read_only=True))
 
+    @property
+    def _identity(self) -> tuple[object, ...]:
+        return *self._index._identity, self._part
+
     def _current(self) -> Generation:
         with self._going_on:
             if (whole := self._index._current()) is not self._whole:

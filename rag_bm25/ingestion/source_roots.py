@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 from rag_bm25.documents.checks import check_namespace
 from rag_bm25.errors import FormatError, InputError, short_repr
-from rag_bm25.statistics.log.generation import SupersededError, generation_in_force
+from rag_bm25.statistics.log.generation import generation_in_force
 from rag_bm25.statistics.log.source_roots import SourceRoot as SourceRoot  # noqa: PLC0414 - for the command line
 from rag_bm25.statistics.log.source_roots import read_roots, remember_roots
 
 if TYPE_CHECKING:
+    from rag_bm25.index.generation import Generation
     from rag_bm25.index.index import BM25Index
     from rag_bm25.store.protocol import Store
 
@@ -55,11 +56,11 @@ def set_source_roots(index: BM25Index, roots: Sequence[SourceRoot], *, namespace
     namespace = check_namespace(namespace)
     if not isinstance(roots, Sequence) or not all(isinstance(root, SourceRoot) for root in roots):
         raise InputError(f"roots must be a sequence of SourceRoot, got {short_repr(roots)}")
-    now = index._current()
-    try:
+
+    def write(now: Generation) -> list[SourceRoot]:
         with now.live.writing() as writer:
             stored = remember_roots(now.store, namespace, roots, now.live.log.new_batch)
             writer.confirm()
             return stored
-    except SupersededError:
-        return set_source_roots(index, roots, namespace=namespace)
+
+    return index._current().in_force(write)

@@ -15,6 +15,7 @@ import platform
 import time
 from collections import Counter, defaultdict
 from contextlib import suppress
+from functools import partial
 from importlib import metadata
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from rag_bm25.documents.chunks import AddReport, Chunk, NewChunk
     from rag_bm25.events import Progress
     from rag_bm25.index.config import IndexConfig
+    from rag_bm25.index.generation import Generation
     from rag_bm25.index.index import BM25Index
     from rag_bm25.ingestion.checking import FileChecker
     from rag_bm25.ingestion.files import SourceFile
@@ -95,6 +97,7 @@ class IngestedFiles:
         index._require_writable()
         index.refresh()
         self._index, self._coverage, self._namespace = index, coverage, namespace
+        self._generation = index._current()  # which the digests are of
         self._known = read_digests(index._store, namespace)
         self._files = {file.source: file for file in files}
         self._num_writes = _count_writes(index)  # before the run
@@ -196,9 +199,12 @@ class IngestedFiles:
         index.refresh()
         state = self._state({source: known[source] for source in self.num_chunks} | new)
         if changes or state not in self._known.states | {""}:
-            with index._live.writing():
-                batch = index._live.log.new_batch()
-                write_digests(index._store, self._namespace, self._known, changes, state, batch)
+            index._current().in_force(partial(self._store_digests, changes, state))
+
+    def _store_digests(self, changes: Mapping[str, SourceDigest], state: str, now: Generation) -> None:
+        with now.live.writing():
+            if now is self._generation:  # in a next one all chunks have other batches
+                write_digests(now.store, self._namespace, self._known, changes, state, now.live.log.new_batch())
 
     def _new_digests(self, checker: FileChecker) -> Iterator[tuple[str, SourceDigest]]:
         written = Counter(map(checker.owners.given.get, chain.from_iterable(self._written.ids.values())))

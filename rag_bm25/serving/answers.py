@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rag_bm25.errors import (
     ChunkNotFoundError,
+    IndexGoneError,
     IndexNotFoundError,
     MissingExtraError,
     RagBM25Error,
@@ -51,6 +52,9 @@ def to_refusal(error: Exception) -> RefusedError:
     for kind, status, code in STATUSES:
         if isinstance(error, kind):
             return RefusedError(status, code, str(error) or "the request is nested too deeply")
+    if isinstance(error, IndexGoneError):
+        LOGGER.error("%s", error)
+        return RefusedError(503, "index_gone", "the index was dropped while it was served: start the server again")
     if isinstance(error, StoreError | IndexNotFoundError):
         LOGGER.error("the index failed: %s", type(error).__name__)
         return RefusedError(503, "index_failed", "the index cannot be reached now; ask again later", retry_after=5)

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rag_bm25.checks import kind_of
-from rag_bm25.errors import FormatError, StoreError
+from rag_bm25.errors import FormatError, IndexGoneError, StoreError
 from rag_bm25.filters import ID, OPPOSITES, And, Comparison, Not, Or
 from rag_bm25.store.milvus.schema import CHUNK_FIELDS, LOG_FIELDS, check_name, generation_suffix
+from rag_bm25.store.postings import Postings
 from rag_bm25.store.rows import ALL_CHUNKS, ChunkRow, Match, check_metric
 from rag_bm25.store.storage import StorageInfo
 from rag_bm25.vectors.sparse import EMPTY, SparseVector
@@ -43,6 +44,12 @@ class Collections:
     write_lock: Any = field(default_factory=threading.RLock, compare=False)
     log_writes: int = 0
     successor: Collections | None = None  # the next generation
+    first: Collections | None = None  # the first one, unless these are it
+    postings: Postings = field(init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Index the rows that there are."""
+        self.postings = Postings(self.chunks.values())
 
 
 class MemoryStore:
@@ -50,7 +57,7 @@ class MemoryStore:
 
     For evaluation, and for the tests of programs that use an index: it needs no engine, starts at once, and ends with
     the process. The suite that tests the Milvus engines tests it, too: order, scores, filters and refusals are theirs.
-    It reads every vector for every search.
+    A search reads the postings of its terms; one by dense vectors reads them all.
 
     Parameters
     ----------
@@ -92,10 +99,18 @@ class MemoryStore:
         return store
 
     def successor(self) -> MemoryStore:
-        if self.collections.successor is None:
-            self.collections.successor = Collections(write_lock=self.collections.write_lock)
+        own = self.collections
+        if own.successor is None:
+            own.successor = Collections(write_lock=own.write_lock, first=own.first or own)
+        return self._at(own.successor, self.generation + 1)
+
+    def first(self) -> MemoryStore:
+        return self._at(self.collections.first or self.collections, 1)
+
+    def _at(self, collections: Collections, generation: int) -> MemoryStore:
+        """Open the store of a generation."""
         store = self.reopen()
-        store.collections, store.generation = self.collections.successor, self.generation + 1
+        store.collections, store.generation = collections, generation
         return store
 
     @property
@@ -106,6 +121,10 @@ class MemoryStore:
     def write_lock(self) -> WriteLock:
         lock: WriteLock = self.collections.write_lock
         return lock
+
+    @property
+    def place(self) -> tuple[object, ...]:
+        return (id(self.collections),)
 
     @property
     def writes_of_others(self) -> int:
@@ -147,14 +166,15 @@ class MemoryStore:
 
     def drop(self) -> None:
         self._check_call("drop", needs_collections=False)
-        self._note_log_write()
-        self.collections.chunks.clear()
-        self.collections.log.clear()
-        self.collections.exist, self.collections.dense = False, None
+        with self.write_lock:  # not within a batch
+            self._note_log_write()
+            self._clear_chunks()
+            self.collections.log.clear()
+            self.collections.exist, self.collections.dense = False, None
 
     def drop_chunks(self) -> None:
         self._check_call("drop_chunks", needs_collections=False)
-        self.collections.chunks.clear()
+        self._clear_chunks()
 
     def close(self) -> None:
         self._is_closed = True
@@ -163,12 +183,15 @@ class MemoryStore:
         self._check_call("insert_chunks")
         for row in rows:
             self._check_row(row)
-        self.collections.chunks.update({row.pk: _copy(row) for row in rows})
+        copies = {row.pk: _copy(row) for row in rows}
+        self.collections.chunks.update(copies)
+        self.collections.postings.add(copies.values())
 
     def delete_chunks(self, pks: Sequence[str]) -> None:
         self._check_call("delete_chunks")
         for pk in pks:
             self.collections.chunks.pop(pk, None)
+        self.collections.postings.remove(pks)
 
     def get_chunks(
         self, pks: Sequence[str], *, contents: bool = True, vectors: bool = False, dense: bool = False
@@ -181,7 +204,8 @@ class MemoryStore:
         self, scope: Scope = ALL_CHUNKS, *, contents: bool = False, vectors: bool = False
     ) -> Iterator[list[ChunkRow]]:
         self._check_call("scan_chunks")
-        rows = [_read(row, contents=contents, vectors=vectors) for row in self._rows(scope)]
+        every = list(self.collections.chunks.values())  # at once: another thread may be writing
+        rows = [_read(row, contents=contents, vectors=vectors) for row in every if _is_within(row, scope)]
         rows.sort(key=lambda row: row.pk)
         return (rows[start : start + SCAN_BATCH] for start in range(0, len(rows), SCAN_BATCH))
 
@@ -189,17 +213,25 @@ class MemoryStore:
         self._check_call("search")
         if not len(queries):
             return []
-        rows = self._rows(arm.scope)
-        if arm.pks is not None:
-            wanted = set(arm.pks)
-            rows = [row for row in rows if row.pk in wanted]
-        if not isinstance(queries, np.ndarray):
-            postings = _Postings(rows, queries)
-            return [_best(rows, *postings.scores(query), arm) for query in queries]
+        if isinstance(queries, np.ndarray):
+            return self._search_dense(queries, arm)
+        postings = self.collections.postings if arm.pks is None else Postings(self._candidates(arm))
+        view = postings.view()
+        return [_best(view.rows, *_within(view.rows, *view.scores(query), arm), arm) for query in queries]
+
+    def _search_dense(self, queries: NDArray[np.float32], arm: SearchArm) -> list[list[Match]]:
         self._check_queries(queries, arm.metric)
+        rows = [row for row in self._candidates(arm) if _is_within(row, arm.scope)]
         vectors = np.array([row.dense for row in rows], np.float64).reshape(len(rows), queries.shape[1])
-        everything = np.arange(len(rows))
-        return [_best(rows, everything, _similarities(query, vectors, arm.metric), arm) for query in queries]
+        every = np.arange(len(rows))
+        return [_best(rows, every, _similarities(query, vectors, arm.metric), arm) for query in queries]
+
+    def _candidates(self, arm: SearchArm) -> list[ChunkRow]:
+        """Return the rows that a search may find."""
+        if arm.pks is None:
+            return list(self.collections.chunks.values())  # at once: another thread may be writing
+        found = map(self.collections.chunks.get, dict.fromkeys(arm.pks))
+        return [row for row in found if row is not None]
 
     def storage_info(self) -> StorageInfo:
         self._check_call("storage_info")
@@ -248,7 +280,7 @@ class MemoryStore:
         if self._is_closed:
             raise StoreError(f"{self.name} is closed")
         if needs_collections and not self.collections.exist:
-            raise StoreError(f"{self.name} has no collections yet")
+            raise IndexGoneError(f"{self.name} is not there: it was dropped while it was open, or not created yet")
 
     def _check_row(self, row: ChunkRow) -> None:
         """Check rows by the schema, as a server does, and by the rules of the write protocol."""
@@ -279,17 +311,19 @@ class MemoryStore:
         self._own_log_writes += 1
         self.collections.log_writes += 1
 
-    def _rows(self, scope: Scope) -> list[ChunkRow]:
-        where, namespaces, longer_than = scope.where, scope.namespaces, scope.longer_than
-        return [
-            row
-            for row in list(self.collections.chunks.values())  # at once: another thread may be writing
-            if (namespaces is None or row.namespace in namespaces)
-            and (longer_than is None or row.length > longer_than)
-            and scope.having in row.text
-            and row.pk > scope.after
-            and (where is None or matches(where, row.id, row.metadata))
-        ]
+    def _clear_chunks(self) -> None:
+        self.collections.chunks.clear()
+        self.collections.postings = Postings()
+
+
+def _is_within(row: ChunkRow, scope: Scope) -> bool:
+    return (
+        (scope.namespaces is None or row.namespace in scope.namespaces)
+        and (scope.longer_than is None or row.length > scope.longer_than)
+        and scope.having in row.text
+        and row.pk > scope.after
+        and (scope.where is None or matches(scope.where, row.id, row.metadata))
+    )
 
 
 def _copy_json(value: dict[str, Any]) -> dict[str, Any]:
@@ -318,30 +352,6 @@ def _read(row: ChunkRow, *, contents: bool, vectors: bool, dense: bool = False) 
     )
 
 
-class _Postings:
-    """The rows and their values in each dimension of some queries."""
-
-    def __init__(self, rows: list[ChunkRow], queries: Sequence[SparseVector]) -> None:
-        vectors = [row.vector for row in rows] or [EMPTY]
-        every = np.concatenate([vector.ids for vector in vectors])
-        wanted = np.unique(np.concatenate([query.ids for query in queries]))
-        at = np.minimum(np.searchsorted(wanted, every), len(wanted) - 1)
-        shared = np.flatnonzero(wanted[at] == every)
-        shared = shared[np.argsort(at[shared], kind="stable")]
-        self._ids = every[shared]
-        self._values = np.concatenate([vector.values for vector in vectors])[shared].astype(np.float64)
-        self._rows = np.repeat(np.arange(len(vectors)), [len(vector) for vector in vectors])[shared]
-
-    def scores(self, query: SparseVector) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return the rows that share a dimension with the query, and their inner products."""
-        starts, ends = (np.searchsorted(self._ids, query.ids, side) for side in ("left", "right"))
-        at = np.concatenate([np.arange(start, end) for start, end in zip(starts, ends, strict=True)])
-        rows = self._rows[at]
-        products = np.bincount(rows, self._values[at] * np.repeat(query.values, ends - starts))
-        found = np.unique(rows).astype(np.int64)
-        return found, products[found].astype(np.float64)
-
-
 def _similarities(query: NDArray[np.float32], vectors: NDArray[np.float64], metric: DenseMetric) -> NDArray[np.float64]:
     wanted = query.astype(np.float64)
     products: NDArray[np.float64] = vectors @ wanted
@@ -351,7 +361,29 @@ def _similarities(query: NDArray[np.float32], vectors: NDArray[np.float64], metr
     return products
 
 
-def _best(rows: list[ChunkRow], found: NDArray[np.int64], exact: NDArray[np.float64], arm: SearchArm) -> list[Match]:
+def _within(
+    rows: list[ChunkRow], found: NDArray[np.intp], scores: NDArray[np.float64], arm: SearchArm
+) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+    """Leave out the rows that are not within the scope, and some that others push out of the limit.
+
+    The rows are tried by falling score, since a filter takes longer than a score.
+    """
+    if arm.scope == ALL_CHUNKS:
+        return found, scores
+    rounded = scores.astype(np.float32)
+    order = np.argsort(-rounded, kind="stable")
+    kept: list[int] = []
+    last = np.inf
+    for place, at, score in zip(order.tolist(), found[order].tolist(), rounded[order].tolist(), strict=True):
+        if len(kept) >= arm.limit and score < last:
+            break
+        if _is_within(rows[at], arm.scope):
+            kept.append(place)
+            last = score
+    return found[kept], scores[kept]
+
+
+def _best(rows: list[ChunkRow], found: NDArray[np.intp], exact: NDArray[np.float64], arm: SearchArm) -> list[Match]:
     """Return the best of the rows that were found, by (-score, id, pk)."""
     scores, limit = exact.astype(np.float32), arm.limit
     if len(found) > limit:

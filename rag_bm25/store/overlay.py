@@ -33,6 +33,8 @@ def overlay(below: Store, dense: DenseField | None) -> Store:
 class _Overlay:
     """What is not about rows, such as name and locks, is that of the store below."""
 
+    generation = 0  # it is none of the index below
+
     def __init__(self, below: Store, dense: DenseField | None) -> None:
         self._below = below
         self._own = MemoryStore()
@@ -51,6 +53,10 @@ class _Overlay:
             f"a dry run of {self.name} ends with that generation: it cannot be reindexed. If the index has been "
             "reindexed, begin another dry run"
         )
+
+    def first(self) -> Store:
+        """Open the first generation of the index below, which a dry run leaves as it is."""
+        return self._below.first()
 
     def compact(self) -> bool:
         """Leave the engine alone."""

@@ -113,6 +113,11 @@ class Store(LogStore, Protocol):
         ...
 
     @property
+    def place(self) -> tuple[object, ...]:
+        """Where the rows are: equal for two stores on the same collections, under whatever path or address."""
+        ...
+
+    @property
     def late_seconds(self) -> float:
         """Seconds from its call during which a write may take place after an ``AmbiguousWriteError``; 0 without any."""
         ...
@@ -153,6 +158,10 @@ class Store(LogStore, Protocol):
 
     def successor(self) -> Store:
         """Open the store of the next generation, in the same database and with the same options; it may be empty."""
+        ...
+
+    def first(self) -> Store:
+        """Open the store of the first generation, likewise."""
         ...
 
     def has_log(self) -> bool:

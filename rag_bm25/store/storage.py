@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 IndexType: TypeAlias = Literal["SPARSE_INVERTED_INDEX", "SPARSE_WAND"]
-# SINDI is left out: a server of the default index version takes the name, and fails once it builds the index.
+# SINDI is left out: it rounds, and some servers take the name, and crash once they build the index.
 InvertedIndexAlgo: TypeAlias = Literal[
     "DAAT_MAXSCORE", "DAAT_WAND", "TAAT_NAIVE", "BLOCK_MAX_MAXSCORE", "BLOCK_MAX_WAND"
 ]
@@ -55,10 +55,11 @@ class StorageOptions:
         Algorithm of searches, since Milvus 2.5.4: ``"DAAT_MAXSCORE"`` (the default of 2.x), ``"DAAT_WAND"`` or
         ``"TAAT_NAIVE"``; since 3.0 also ``"BLOCK_MAX_MAXSCORE"`` or ``"BLOCK_MAX_WAND"``. All find the same chunks.
     quant_type : {"fp16", "fp32"}, optional
-        Precision of the weights in the index, since Milvus 3.0. In fp16, the default where the server is configured for
-        index version 10, the index is smaller, and scores differ from the exact ones by at most 0.1 %, unless a search
-        has ``search_params={"rescore": True}``. The stored vectors are float32 in any case, as is everything in earlier
-        versions.
+        Precision of the weights in the index, since Milvus 3.0. In fp16, the default where the server has index version
+        10, the index is smaller, and scores differ from the exact ones by at most 0.1 %. With ``"fp32"``, an algorithm
+        that keeps float32 is asked for, too; new rows may be rounded until the server has sealed their segment. Exact
+        in any case are the scores of a search with ``search_params={"rescore": True}``, the stored vectors, which are
+        float32, and all of earlier versions.
 
     Examples
     --------
@@ -87,6 +88,14 @@ class StorageOptions:
             Name -> value.
         """
         return {name: value for name, value in asdict(self).items() if value is not None}
+
+
+def sparse_params(storage: StorageOptions) -> dict[str, Any]:
+    """Return the options of an index of sparse vectors, as the server must be told them."""
+    given = storage.given()
+    if storage.quant_type == "fp32":  # without an algorithm, a server of index version 10 builds SINDI, always in fp16
+        given.setdefault("inverted_index_algo", "DAAT_WAND" if storage.index_type == "SPARSE_WAND" else "DAAT_MAXSCORE")
+    return {name: given[name] for name in ("inverted_index_algo", "quant_type") if name in given}
 
 
 DEFAULT_STORAGE = StorageOptions()
@@ -128,12 +137,12 @@ class StorageInfo:
 
     @property
     def _may_round(self) -> bool:
-        """Whether weights may be rounded to fp16: in Milvus 3, unless it was told not to, and in unknown versions.
+        """Whether weights may be rounded to fp16: in Milvus 3 and in unknown versions.
 
-        A client cannot see the index version that a server is configured for, on which it depends.
+        A client cannot see the index version that a server is configured for, on which it depends; from 10 on, the
+        interim index of segments that still grow is in fp16, whatever the index was told.
         """
-        is_older = parse_version(self.version)[:1] == (2,)
-        return self.engine == "Milvus" and not is_older and self.quant_type != "fp32"
+        return self.engine == "Milvus" and parse_version(self.version)[:1] != (2,)
 
 
 def parse_version(version: str | None) -> tuple[int, ...]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rag_bm25.vectors.terms import BIGRAMS, CHANNEL_BITS, CHARACTERS, StagedTerms, channel_of, displaced_terms
+from rag_bm25.vectors.terms import BIGRAMS, CHANNEL_BITS, CHARACTERS, StagedTerms, channels_of, displaced_terms
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -99,7 +99,7 @@ class KnownTerms:
 def _fingerprints(terms: Collection[str], ids: Iterable[int]) -> NDArray[np.uint64]:
     number = len(terms)
     hashes = np.fromiter(map(hash, terms), np.int64, number).view(np.uint64)
-    channels = np.fromiter(map(channel_of, terms), np.uint64, number)
+    channels = channels_of(terms).astype(np.uint64)
     prints: NDArray[np.uint64] = np.fromiter(ids, np.uint64, number) << _ID_BITS | channels << _HASH_BITS
     prints |= hashes & ((np.uint64(1) << _HASH_BITS) - np.uint64(1))
     return prints

@@ -127,6 +127,15 @@ class SparseBatch:
         entries = slice(indptr[0], indptr[-1])
         return SparseBatch(indptr - indptr[0], self.ids[entries], self.values[entries])
 
+    def __eq__(self, other: object) -> bool:
+        """Compare rows, ids and weights exactly."""
+        if not isinstance(other, SparseBatch):
+            return NotImplemented
+        arrays = (self.indptr, other.indptr), (self.ids, other.ids), (self.values, other.values)
+        return all(np.array_equal(mine, theirs) for mine, theirs in arrays)
+
+    __hash__ = None  # type: ignore[assignment]  # holds mutable arrays
+
     def __len__(self) -> int:
         """Return the number of rows."""
         return len(self.indptr) - 1
@@ -149,16 +158,27 @@ def sorted_items(values: Mapping[int, float], dtype: type[_Number]) -> tuple[NDA
     return ids[order], numbers[order]
 
 
+def sort_spans(values: NDArray[_Number], sizes: NDArray[np.int64]) -> None:
+    """Sort spans that follow each other, each by itself: they fit into the processor's cache."""
+    start = 0
+    for end in np.cumsum(sizes).tolist():
+        values[start:end].sort()
+        start = end
+
+
 def group_starts(keys: NDArray[np.uint32 | np.uint64 | np.int64]) -> NDArray[np.intp]:
     """Return the position of the first of each group of equal keys, given sorted ones."""
     return np.flatnonzero(np.diff(keys, prepend=~keys[:1]))
 
 
-def sum_by_key(keys: NDArray[np.uint64], values: NDArray[_Number]) -> tuple[NDArray[np.uint64], NDArray[_Number]]:
-    """Return the distinct keys, increasing, and the sum of the values of each."""
-    order = np.argsort(keys)
-    keys, values = keys[order], values[order]
-    starts = group_starts(keys)
-    if len(starts) < len(keys):
-        keys, values = keys[starts], np.add.reduceat(values, starts)
-    return keys, values
+def sum_in_rows(ids: NDArray[np.uint32], counts: NDArray[np.float32], indptr: NDArray[np.int64]) -> SparseBatch:
+    """Build a batch of rows whose ids are in any order, and sum the counts, whole numbers, that a row has of one id."""
+    # An id and its count in one integer: counts follow their ids, and need no order of these.
+    entries = ids.astype(np.uint64) << np.uint64(32) | counts.view(np.uint32)
+    sort_spans(entries, np.diff(indptr))
+    ids, counts = (entries >> np.uint64(32)).astype(np.uint32), entries.astype(np.uint32).view(np.float32)
+    batch = SparseBatch(indptr, ids, counts)
+    starts = group_starts(keys := batch.keys)
+    if len(starts) == len(keys):
+        return batch
+    return SparseBatch.from_keys(keys[starts], np.add.reduceat(counts, starts), len(batch))

@@ -6,7 +6,7 @@ import hashlib
 import re
 import zlib
 from contextlib import suppress
-from itertools import compress, count, islice
+from itertools import compress, count, islice, repeat
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -60,6 +60,13 @@ def channel_of(term: str) -> int:
     if term[:1] != BIGRAM_MARK:
         return WORDS
     return CHARACTERS if len(term) == 2 else BIGRAMS
+
+
+def channels_of(terms: Collection[str]) -> NDArray[np.uint8]:
+    """Return the channel of each term, as `channel_of`, in a third of the time."""
+    are_marked = np.fromiter(map(str.startswith, terms, repeat(BIGRAM_MARK)), np.bool_, len(terms))
+    lengths = np.fromiter(map(len, terms), np.int64, len(terms))
+    return np.where(are_marked, np.where(lengths == 2, CHARACTERS, BIGRAMS), WORDS).astype(np.uint8)
 
 
 def is_bigram(term: str) -> bool:
@@ -161,6 +168,14 @@ class TermIds(dict[str, int]):
         self[term] = id_ = self._displaced.get(term) or term_id(term)
         return id_
 
+    def of(self, terms: Sequence[str]) -> Mapping[str, int]:
+        """Return the ids of many terms, which are not remembered."""
+        try:
+            ids = dict(zip(terms, term_ids(terms).tolist(), strict=True))
+        except UnicodeEncodeError:  # a custom analyzer may return a lone surrogate
+            return self
+        return ids | {term: id_ for term, id_ in self._displaced.items() if term in ids}
+
 
 class Vocabulary:
     """All terms ever seen, with their ids, which never change."""
@@ -214,7 +229,7 @@ class Vocabulary:
 
     def channels(self, ids: NDArray[np.uint32]) -> NDArray[np.uint8]:
         """Return the channel of each id; that of one without a term is the words'."""
-        return np.fromiter((channel_of(self._terms.get(id_, "")) for id_ in ids.tolist()), np.uint8, len(ids))
+        return channels_of(list(map(self._terms.get, ids.tolist(), repeat(""))))
 
     def term(self, id_: int) -> str | None:
         """Look up the term of an id."""
@@ -239,8 +254,8 @@ class Vocabulary:
 
     def add(self, terms: Mapping[str, int]) -> None:
         """Add terms with their assigned ids; known terms are ignored."""
-        for term, id_ in terms.items():
-            is_displaced = id_ != term_id(term)
+        for (term, id_), hashed in zip(terms.items(), term_ids(terms).tolist(), strict=True):
+            is_displaced = id_ != hashed
             if is_displaced and is_erased(term):
                 self.displaced[term] = id_
             elif self._terms.setdefault(id_, term) != term:
@@ -307,15 +322,24 @@ class StagedTerms(dict[str, int]):
         hashed = term_ids(terms).tolist()
         known = self._known.lookup(terms, hashed)
         new = {term: id_ for term, id_ in zip(terms, hashed, strict=True) if term not in known and term not in self}
-        for (term, id_), is_taken in zip(new.items(), self._known.taken(list(new.values())), strict=True):
+        are_taken = self._known.taken(list(new.values()))
+        ids = set(new.values())
+        if self._erased or any(are_taken) or len(ids) < len(new) or not ids.isdisjoint(self._taken):
+            self._displace(new, are_taken)
+        else:  # as nearly always
+            self._taken |= ids
+        self.update(known)
+        self.update(new)
+        self.new.update(new)
+
+    def _displace(self, new: dict[str, int], are_taken: Iterable[bool]) -> None:
+        """Give other ids to new terms whose hash is taken, one after the other."""
+        for (term, id_), is_taken in zip(new.items(), are_taken, strict=True):
             if former := self._erased and self._erased.get(erased_name(term)):
                 new[term] = former
             elif is_taken or id_ in self._taken:
                 new[term] = next(filter(self._is_free, _candidates(term)))
             self._taken.add(new[term])
-        self.update(known)
-        self.update(new)
-        self.new.update(new)
 
     def _is_free(self, id_: int) -> bool:
         return id_ not in self._taken and not self._known.taken([id_])[0]

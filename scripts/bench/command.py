@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from bench import (
+    costs,
     environment,
     fts5,
     ingestion,
@@ -25,7 +26,8 @@ from bench.report import HEAD, Results, Row, line
 from bench.workbench import QUICK, Bench, Effort
 
 TOPICS: dict[str, Callable[[Bench], Iterator[Row]]] = {
-    module.TOPIC: module.rows for module in (ingestion, searching, serving, sizes, opening, peers, fts5, other_engines)
+    module.TOPIC: module.rows
+    for module in (ingestion, searching, serving, sizes, costs, opening, peers, fts5, other_engines)
 }
 
 

@@ -149,7 +149,7 @@ def _alone(path: Path, task: dict[str, Any]) -> None:
     engine = open_engine(Connection(path), read_only=False)
     raw_search(engine.client, [dict(task["vector"])])
     seconds = time.perf_counter() - begin
-    measured = {FIRST: seconds, **_memory()}
+    measured = {FIRST: seconds, **resident_memory()}
     release_engine(engine)
     print(json.dumps(measured), flush=True)
 
@@ -166,14 +166,14 @@ def _measured(path: Path, task: dict[str, Any]) -> Iterator[Row]:
     with Opened(path) as opened:
         opened.index.search(task["query"])
         yield Row(TOPIC, FIRST, size, value=Spread.of([time.perf_counter() - begin]))
-        for measure, mebibytes in _memory().items():
+        for measure, mebibytes in resident_memory().items():
             yield Row(TOPIC, measure, size, value=Spread.of([mebibytes], "MiB"))
         yield _gets(opened, size, task["seed"])
         yield from _writes(opened, size, bench)
         yield _verification(opened, size)
 
 
-def _memory() -> dict[str, float]:
+def resident_memory() -> dict[str, float]:
     """Return the resident memory of this process and of those that it has started, in MiB, where Linux tells it."""
     if not Path("/proc/self/status").exists():
         return {}

@@ -130,17 +130,19 @@ def test_reindex_replaces_an_index_under_its_name(milvus: Databases) -> None:
     with BM25Index.from_store(milvus.store("rag.db", "docs")) as index:
         assert (index.config.chunk_size, index.config.analyzer) == (400, AnalyzerConfig(stem=False))
     assert run(*command).stdout == "memory, generation 2 has these settings already: nothing has changed\n"
-    assert run("list").stdout.splitlines()[1].split() == ["docs", "(generation", "2,", "1", "kept)", "3", "default"]
-    assert run("reindex", "--drop-old").stdout == "dropped the former generations of memory: 3 rows\n"
+    assert run("list").stdout.splitlines()[1].split() == [
+        *("docs", "(generation", "2,", "generation", "1:", "3", "rows)", "3", "default")
+    ]
+    assert run("reindex", "--drop-old").stdout == "dropped all of memory but the generation in force: 3 rows\n"
     assert run_json("reindex", "--drop-old") == {"rows": 0}
     for settings in (("--k1", "0.9"), ("--storage", "shards=4")):
         assert run("reindex", "--drop-old", *settings).exit_code == 2
     assert run_json("list") == [
-        {"name": "docs", "chunks": 3, "namespaces": [""], "generations": {"1": 0, "2": 3}},
+        {"name": "docs", "chunks": 3, "namespaces": [""], "generation": 2, "other_generations": {}},
     ]
     assert run("list").stdout.splitlines()[1].split() == ["docs", "(generation", "2)", "3", "default"]
     assert run("copy", "--to-uri", SERVER).exit_code == 0
-    assert "generations" not in run_json("list", "--uri", SERVER)[0]
+    assert "generation" not in run_json("list", "--uri", SERVER)[0]
 
 
 @pytest.mark.parametrize("options", [(), ("--to-collection", "new")], ids=["in place", "another index"])

@@ -14,7 +14,8 @@ from support.reference import split
 
 from rag_bm25 import BM25Index, IndexConfig
 from rag_bm25.errors import StoreError
-from rag_bm25.index import drop_former_generations
+from rag_bm25.events import Progress
+from rag_bm25.index import drop_former_generations, drop_index
 from rag_bm25.ingestion import reindex
 from rag_bm25.store import MilvusStore
 
@@ -91,6 +92,29 @@ def test_dropping_former_generations_frees_the_disk(tmp_path: Path) -> None:
             drop_former_generations(store)
         assert path.stat().st_size < before / 2
         assert [hit.id for hit in index.search("zebulonka")] == ["99"]
+
+
+@lite2
+@pytest.mark.parametrize("way", ["--drop-old", "drop"])
+def test_no_byte_is_left_of_other_generations(index: BM25Index, tmp_path: Path, way: str) -> None:
+    def cut(_: Progress) -> None:
+        raise InterruptedError
+
+    reindex(index, replace(CONFIG, chunk_size=9))
+    index.add(["zebulonka buckeroo"], ids=["4"], namespace="customer")
+    with pytest.raises(InterruptedError):
+        reindex(index, replace(CONFIG, chunk_size=8), progress=cut)
+    index.drop_namespace("customer")
+    with closing(MilvusStore(tmp_path / "test.db", "docs")) as store:
+        if way == "drop":
+            drop_index(store)
+        else:
+            with pytest.raises(StoreError, match="--drop-old"):
+                index.repair(erase=True)
+            drop_former_generations(store)
+            index.repair(erase=True)
+    index.close()
+    assert {name for file in tmp_path.iterdir() if file.is_file() for name in left_in(file)} == set()
 
 
 @pytest.mark.skipif(engines.lite_version().startswith("2."), reason="milvus-lite 2.5 can rewrite its file")

@@ -200,7 +200,7 @@ def test_the_name_of_a_callable_is_told_as_it_must_be_given_anew() -> None:
 
 def test_parameters_that_cannot_be_read_are_told() -> None:
     store = former(MemoryStore())
-    [row] = ConfigRow.encode({})
+    [row] = ConfigRow.encode({}, "")
     store.collections.log[row.key] = row
     with pytest.raises(FormatError, match="the parameters of memory cannot be read"):
         read_former_config(store)

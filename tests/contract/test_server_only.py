@@ -8,20 +8,25 @@ from __future__ import annotations
 import hashlib
 import subprocess
 import sys
+import threading
 import time
 from contextlib import closing, suppress
+from itertools import count
 from typing import TYPE_CHECKING, Any
+from unittest.mock import Mock
 
 import pytest
+from pymilvus import DataType
 from support import engines, milvus_servers
 from support.clocks import PATIENCE
 from support.memory_store import MemoryStore
 from support.programs import environment
 from support.reference import split
 
-from rag_bm25 import BM25Index, IndexConfig, StoreError
+from rag_bm25 import BM25Index, IndexConfig, StoreError, budget
 from rag_bm25.documents.chunks import pk_digest
 from rag_bm25.index.writing import chunk_writer
+from rag_bm25.ingestion import CollectionRows
 from rag_bm25.store.milvus import MilvusStore, schema
 
 if TYPE_CHECKING:
@@ -244,6 +249,81 @@ def test_open_indexes_go_on_after_a_restart(restartable: milvus_servers.Restarta
         writer.add(["cherry"], ids=["c"])
         assert [hit.id for hit in reader.search("cherry")] == ["c"]
         assert writer.verify().differences == []
+
+
+def test_a_writer_is_no_difference_and_keeps_repair_away(opened: Open) -> None:
+    index, other, stop = opened(), opened(), threading.Event()
+    index.add([f"apple {number}" for number in range(300)], ids=[str(number) for number in range(300)])
+
+    def write() -> None:
+        for number in count():
+            index.add([f"banana {number}", f"fig {number}"], ids=[str(number % 40), f"new{number}"])
+            if stop.is_set():
+                return
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    try:
+        reports = [other.verify(vectors=False) for _ in range(3)]
+        with pytest.raises(StoreError, match="another process writes to"):
+            other.repair()
+    finally:
+        stop.set()
+        thread.join()
+    assert [(report.differences, report.inconclusive) for report in reports] == [([], "")] * 3
+    assert other.verify().ok
+
+
+def test_opening_waits_for_a_server_that_restarts(
+    restartable: milvus_servers.Restartable, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rag_bm25.store.milvus.server.RETRY_SECONDS", PATIENCE)
+    with BM25Index.open(restartable.uri, name, **OPTIONS) as writer:
+        writer.add(["apple"], ids=["a"])
+    restartable.kill()
+    later = threading.Timer(1.0, restartable.start)
+    later.start()
+    with BM25Index.open(restartable.uri, name, read_only=True, **OPTIONS) as reader:
+        assert [hit.id for hit in reader.search("apple")] == ["a"]
+    later.join()
+
+
+class SpentError(Exception):
+    """The budget of a request is spent."""
+
+
+def test_a_request_ends_with_its_budget_where_the_server_is_down(
+    restartable: milvus_servers.Restartable, name: str
+) -> None:
+    """It takes no worker for as long as all of its reads would be repeated."""
+    with BM25Index.open(restartable.uri, name, **OPTIONS) as index:
+        index.add(["apple"], ids=["a"])
+        restartable.kill()
+        asked = Mock(side_effect=[None] * 3 + [SpentError] * 99)
+        with budget.limited(asked), pytest.raises(SpentError):
+            index.search("apple")
+        assert asked.call_count == 4
+
+
+def test_a_collection_whose_vectors_have_the_name_of_ours_is_ingested(uri: str, client: Any, name: str) -> None:
+    """As langchain-milvus makes it: `pk`, `text`, `vector`, and a field for each key of the metadata."""
+    schema = client.create_schema(auto_id=True, enable_dynamic_field=True)
+    schema.add_field("pk", DataType.INT64, is_primary=True)
+    schema.add_field("text", DataType.VARCHAR, max_length=65_535)
+    schema.add_field("vector", DataType.FLOAT_VECTOR, dim=2)
+    indexes = client.prepare_index_params()
+    indexes.add_index("vector", index_type="HNSW", metric_type="L2", params={"M": 8, "efConstruction": 64})
+    client.create_collection(f"{name}_theirs", schema=schema, index_params=indexes)
+    stored = [{"text": "apple", "vector": [1.0, 0.0], "page": 7}, {"text": "plum", "vector": [0.0, 1.0], "page": 8}]
+    client.insert(f"{name}_theirs", stored)
+    with (
+        CollectionRows(uri, f"{name}_theirs", vector_field="vector") as rows,
+        BM25Index.open(uri, name, config=rows.with_dense_field(IndexConfig(50)), timeout=60) as index,
+    ):
+        assert rows.ingest_into(index).added == 2
+        assert index.search_dense([0.9, 0.1])[0].metadata["page"] == 7
+    client.drop_collection(f"{name}_theirs")
+    drop(uri, name)
 
 
 def test_open_indexes_go_on_after_their_collections_were_released(opened: Open, client: Any, name: str) -> None:

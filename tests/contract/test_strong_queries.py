@@ -82,3 +82,24 @@ def test_no_call_makes_more_queries_than_it_must(opened: Callable[..., BM25Index
         "add of three batches": 9,
         "opening": 4 if index._store.storage_info().engine == "milvus-lite 2.5" else 5,  # it knows its number of rows
     }
+
+
+def test_an_old_log_costs_one_query_more(
+    opened: Callable[..., BM25Index], queries: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its head is read before the ends of the runs, however many these are; a first search reads their pages."""
+    monkeypatch.setattr("rag_bm25.statistics.log.log.COMPACT_ABOVE", 2)
+    index = opened()
+    index.add(["apple pie"], ids=["a"])
+    numbers = []
+    for size in (0, 12, 24):
+        for number in range(size):
+            index.add([f"fig {size} {number}"], ids=[f"x{number}"])
+        queries.clear()
+        reader = opened(read_only=True)
+        opening = len(queries)
+        assert reader.search("apple")
+        numbers.append((opening, len(queries) - opening))
+    assert len(index._live.log._sums.head.runs) > 3
+    (opening, first), *old = numbers  # each search asks what is new
+    assert old == [(opening + 1, first + 1)] * 2

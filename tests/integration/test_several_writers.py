@@ -40,6 +40,7 @@ class SharedStore(MemoryStore):
     def insert_chunks(self, rows: Sequence[ChunkRow]) -> None:
         for row in rows:
             self.collections.chunks.pop(row.pk, None)
+        self.collections.postings.remove(row.pk for row in rows)
         super().insert_chunks(rows)
 
     def texts(self) -> dict[str, str]:

@@ -33,7 +33,7 @@ SMALL_LIMITS = {
     "statistics.log.runs.COUNTS_AT_ONCE": 4,
     "statistics.log.runs.NAMESPACES_PER_ROW": 1,
     "statistics.log.sums.FAN": 3,
-    "statistics.log.terms.ROWS_AT_ONCE": 2,
+    "statistics.log.terms.PACKED_AT_ONCE": 2,
     "statistics.log.terms.FEW_TERMS": 4,
     "statistics.log.table.ROWS_PER_INSERT": 2,
     "statistics.log.log.COMPACT_ABOVE": 5,

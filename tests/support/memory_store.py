@@ -71,7 +71,7 @@ def drop_log(store: memory.MemoryStore) -> None:
 
 def drop_chunks(store: memory.MemoryStore) -> None:
     """Drop the other one."""
-    store.collections.chunks.clear()
+    store._clear_chunks()
     store.collections.exist = False
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_bm25.store.rows import ChunkRow, Match, Scope, SearchArm
+from rag_bm25.store.rows import ChunkRow, Match, SearchArm
 from rag_bm25.store.storage import StorageInfo
 from rag_bm25.vectors.sparse import SparseVector
 from support.memory_store import MemoryStore
@@ -37,11 +37,17 @@ class RoundingStore(MemoryStore):
     def _with_vector(self, row: ChunkRow, stored: ChunkRow, arm: SearchArm) -> ChunkRow:
         return replace(row, vector=stored.vector) if arm.vectors else row
 
-    def _rows(self, scope: Scope) -> list[ChunkRow]:
-        rows = super()._rows(scope)
-        if self.calls[-1] != "search":
-            return rows
-        return [replace(row, vector=rounded(row.vector)) for row in rows]
+    def insert_chunks(self, rows: Sequence[ChunkRow]) -> None:
+        super().insert_chunks(rows)
+        self.collections.postings.remove(row.pk for row in rows)
+        self.collections.postings.add(map(_rounded_row, rows))
+
+    def _candidates(self, arm: SearchArm) -> list[ChunkRow]:
+        return list(map(_rounded_row, super()._candidates(arm)))
+
+
+def _rounded_row(row: ChunkRow) -> ChunkRow:
+    return replace(row, vector=rounded(row.vector))
 
 
 def rounded(vector: SparseVector) -> SparseVector:

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import base64
 import os
+from contextlib import suppress
 from typing import Any
 
+import grpc
 import numpy as np
 
 from rag_bm25.store.milvus import engine
@@ -18,7 +20,7 @@ from rag_bm25.store.milvus.messages import pack_vector, unpack_vector
 from rag_bm25.vectors.sparse import SparseVector
 
 LETTERS = 65_532  # of a piece: a VARCHAR's, as whole groups of base64
-PIECES = {"sparse": 16, "vector": 1}  # of each sparse field; that of the log is a stand-in
+PIECES = {"sparse": 16, "vector": 1}  # of each sparse field of an index; that of the log is a stand-in
 FILLER = {"shim": {"datatype": "FLOAT_VECTOR", "dim": 2}}
 SPARSE_TYPE = pymilvus.DataType.SPARSE_FLOAT_VECTOR
 
@@ -33,7 +35,10 @@ def install() -> None:
 
 def _client(*args: Any, **kwargs: Any) -> Client:
     made = ShimClient(*args, **kwargs)
-    if not made.get_server_version().startswith("v2.3."):
+    version = ""
+    with suppress(grpc.RpcError, pymilvus.MilvusException):  # milvus-lite 2.5 has no answer
+        version = made.get_server_version()
+    if not version.startswith("v2.3."):
         made.__class__ = Client
     return made
 
@@ -64,10 +69,6 @@ def _join(row: Entity) -> Entity:
     return made
 
 
-def _asked(names: Any) -> list[str]:
-    return [each for name in names for each in (_pieces(name) if name in PIECES else [name])]
-
-
 class ShimClient(Client):
     def make_schema(self, fields: Any, *, partition_key: str | None) -> Any:
         texts = {
@@ -95,14 +96,14 @@ class ShimClient(Client):
         return [*(name for name in found if name not in FILLER), *(self._sparse(collection_name) if found else [])]
 
     def describe_index(self, collection_name: str, index_name: str, **kwargs: Any) -> Any:
-        if index_name in PIECES:
+        if index_name in self._sparse(collection_name):
             return {"index_type": "SPARSE_INVERTED_INDEX", "metric_type": "IP", "field_name": index_name}
         return super().describe_index(collection_name, index_name, **kwargs)
 
     def create_index(self, collection_name: str, index_params: Any, **kwargs: Any) -> None:
         """Index the dense vector in place of the sparse one."""
         (wanted,) = list(index_params)
-        if wanted.field_name in PIECES:
+        if wanted.field_name in self._sparse(collection_name):
             if "dense" in self._names(collection_name) or super().list_indexes(collection_name):
                 return
             index_params = self.prepare_index_params()
@@ -115,12 +116,14 @@ class ShimClient(Client):
         return super().insert(collection_name, [_split(entity) | filler for entity in data], timeout=timeout, **kwargs)
 
     def query(self, collection_name: str, *, output_fields: Any = (), **kwargs: Any) -> list[Entity]:
-        return [_join(row) for row in super().query(collection_name, output_fields=_asked(output_fields), **kwargs)]
+        asked = self._asked(collection_name, output_fields)
+        return [_join(row) for row in super().query(collection_name, output_fields=asked, **kwargs)]
 
     def search(self, collection_name: str, data: Any, *, anns_field: str, limit: int, **asked: Any) -> Any:
         output = asked.pop("output_fields", [])
-        if anns_field not in PIECES:
-            hits = {"anns_field": anns_field, "limit": limit, "output_fields": _asked(output)}
+        if anns_field not in self._sparse(collection_name):
+            fields = self._asked(collection_name, output)
+            hits = {"anns_field": anns_field, "limit": limit, "output_fields": fields}
             found = super().search(collection_name, data, **hits, **asked)
             return [[{**hit, "entity": _join(hit["entity"])} for hit in some] for some in found]
         where = asked.pop("filter", "") or 'pk != ""'
@@ -128,8 +131,24 @@ class ShimClient(Client):
         rows = self.query(collection_name, filter=where, output_fields=[*output, anns_field], **options)
         return [_best(vector, rows, anns_field, limit, output) for vector in data]
 
+    def drop_collection(self, collection_name: str, *args: Any, **kwargs: Any) -> None:
+        self._known().pop(collection_name, None)
+        super().drop_collection(collection_name, *args, **kwargs)
+
+    def _asked(self, collection: str, names: Any) -> list[str]:
+        sparse = self._sparse(collection)
+        return [each for name in names for each in (_pieces(name) if name in sparse else [name])]
+
     def _sparse(self, collection: str) -> list[str]:
-        return [name for name in PIECES if f"{name}__0" in self._names(collection)]
+        """Return the sparse fields of a collection; those of others may have dense ones of the same names."""
+        if collection not in self._known():
+            names = self._names(collection)
+            self._known()[collection] = [name for name in PIECES if f"{name}__0" in names]
+        return self._known()[collection]
+
+    def _known(self) -> dict[str, list[str]]:
+        known: dict[str, list[str]] = self.__dict__.setdefault("_sparse_fields", {})
+        return known
 
     def _names(self, collection: str) -> set[str]:
         return {field["name"] for field in super().describe_collection(collection)["fields"]}

@@ -6,7 +6,6 @@ an index. After an interruption the same call resumes the copy: it compares keys
 
 from __future__ import annotations
 
-from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -20,9 +19,9 @@ from rag_bm25.index.maintenance.verification import count_rows
 from rag_bm25.index.writing.chunk_writer import count_unfinished
 from rag_bm25.statistics.corpus import Contribution, CountsByNamespace
 from rag_bm25.statistics.damage import damage_message
-from rag_bm25.statistics.log.generation import generation_in_force
+from rag_bm25.statistics.log.generation import all_generations, generation_in_force
 from rag_bm25.statistics.log.log import StatisticsLog
-from rag_bm25.statistics.log.settings import read_config
+from rag_bm25.statistics.log.settings import read_settings
 from rag_bm25.statistics.log.source_roots import copy_roots
 
 if TYPE_CHECKING:
@@ -158,6 +157,9 @@ def _copy(source: Store, target: Store, progress: Callable[[Progress], None] | N
 def drop_index(store: Store, *, dry_run: bool = False) -> int:
     """Delete an index with its chunks, even if it is damaged, partly dropped or an unfinished copy.
 
+    All its generations are dropped. The file of milvus-lite 2.5 is then rewritten without what they have left in it,
+    for which its disk needs the room of a second one.
+
     Parameters
     ----------
     store : Store
@@ -179,14 +181,13 @@ def drop_index(store: Store, *, dry_run: bool = False) -> int:
     """
     if not store.has_collections():
         raise _index_not_found(store)
-    with ExitStack() as opened:
-        generations = [store]
-        while (later := opened.enter_context(closing(generations[-1].successor()))).has_collections():
-            generations.append(later)
-        with generation_in_force(store) as newest:
-            count = newest.count_chunks() if newest.has_chunks() else 0
-        for one in reversed(generations if not dry_run else []):
-            one.drop()
+    with all_generations(store) as generations:
+        in_force = generations.in_force
+        count = in_force.count_chunks() if in_force.has_chunks() else 0
+        if not dry_run:
+            for one in reversed(generations.all()):
+                one.drop()
+            in_force.compact()
     return count
 
 
@@ -201,12 +202,12 @@ class _Original:
     @classmethod
     def read(cls, source: Store) -> _Original:
         """Read config and statistics; refuse an index with unfinished writes or damage."""
-        log = StatisticsLog(source)
-        config = read_config(source) if source.exists() else None
-        if config is None and source.has_chunks():
+        settings = read_settings(source) if source.exists() else None
+        if settings is None and source.has_chunks():
             raise FormatError(damage_message(source.name, ["its statistics are lost"]))
-        if config is None:
+        if settings is None:
             raise _index_not_found(source)
+        log = StatisticsLog(source, birth=settings.birth)
         log.refresh()
         if num_unfinished := _count_unfinished(source, log):
             raise StoreError(
@@ -216,7 +217,7 @@ class _Original:
         log.check_terms()
         if log.problems:  # a copy would turn losses into facts
             raise FormatError(damage_message(source.name, log.problems))
-        return cls(source.name, config, log)
+        return cls(source.name, settings.config, log)
 
     @property
     def pending(self) -> PendingIndex:

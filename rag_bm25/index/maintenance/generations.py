@@ -13,7 +13,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from sys import intern
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rag_bm25.analysis.contract import contract_of
 from rag_bm25.documents.checks import check_given_chunk
@@ -28,9 +28,12 @@ from rag_bm25.index.stored_config import config_to_dict
 from rag_bm25.index.writing.pipeline import WriteOptions
 from rag_bm25.statistics.log.changes import changed_since, list_batches
 from rag_bm25.statistics.log.generation import (
-    SUPERSEDED_KEY,
+    Generations,
+    all_generations,
     close_to_writers,
-    generations_from,
+    contents_of_log,
+    count_rows,
+    is_superseded,
     open_to_writers,
     supersede,
 )
@@ -71,13 +74,8 @@ def make_next_generation(
     now, stored = index._current(), config_to_dict(config, contract_of(config.build_analyzer()))
     check_expansion(config.expansion, config.build_analyzer())
     present, view = now.live_config.stored(now.live.view), now.live.view
-    log = StatisticsLog(now.store)
-    with _alone_in_process(now.store), log.claim(CLAIM) as claim:
-        if not claim:
-            raise StoreError(
-                f"{now.store.name} is being reindexed by another process, or by one that was killed less than "
-                f"{CLAIM_SECONDS / 60:.0f} minutes ago: run it again later"
-            )
+    log = StatisticsLog(now.store, birth=now.live.log.birth)
+    with _reindexing(now.store, log) as claim:
         if json_digest(config_to_dict(present, contract_of(present.build_analyzer()))) == json_digest(stored):
             open_to_writers(now.store)  # which a call that was killed may have stopped
             return 0
@@ -107,10 +105,11 @@ def _carry_query_defaults(now: Generation, before: StatisticsView, target: BM25I
 
 
 def drop_former_generations(store: Store) -> int:
-    """Drop the chunks of the generations that a reindex has replaced, and keep what leads to the one in force.
+    """Drop all generations of an index but that in force: former ones, and one that a reindex has begun and not ended.
 
-    Searches that still use them fail: on a server, wait until all processes have refreshed. The file of milvus-lite 2.5
-    is then rewritten, for which its disk needs the room of a second one.
+    Searches that still use a former one fail: on a server, wait until all processes have refreshed. What leads from
+    them to the one in force is kept. The file of milvus-lite 2.5 is then rewritten, for which its disk needs the room
+    of a second one.
 
     Parameters
     ----------
@@ -121,26 +120,62 @@ def drop_former_generations(store: Store) -> int:
     -------
     int
         Number of rows that were dropped.
+
+    Raises
+    ------
+    StoreError
+        A reindex is under way, or was killed less than ten minutes ago.
     """
-    dropped = 0
-    with generations_from(store) as generations:
-        for former in generations[:-1]:
-            dropped += _count(former)
-            former.drop_chunks()
-            former.delete_log([key for key in former.log_keys() if key != SUPERSEDED_KEY])  # which leads to the next
-        if len(generations) > 1:  # also where all were dropped before: the rewriting may have failed
+    with all_generations(store) as generations:
+        dropped = sum(map(_drop_former, generations.former))
+        if generations.begun:
+            dropped += _drop_begun(generations)
+        if len(generations.all()) > 1:  # also where all were dropped before: the rewriting may have failed
             store.compact()
     return dropped
 
 
-def count_by_generation(store: Store) -> dict[int, int]:
-    """Return the number of rows of each generation, up to the one in force."""
-    with generations_from(store) as generations:
-        return {one.generation: _count(one) for one in generations}
+def _drop_former(former: Store) -> int:
+    """Drop what a former generation holds, but for what leads to the next one; return the number of its rows."""
+    rows = count_rows(former)
+    former.drop_chunks()
+    former.delete_log(contents_of_log(former))
+    return rows
 
 
-def _count(store: Store) -> int:
-    return store.count_unloaded() if store.has_chunks() else 0
+def _drop_begun(generations: Generations) -> int:
+    """Drop what a reindex that was cut short has left, and let writers go on that it has stopped."""
+    now = generations.in_force
+    log = StatisticsLog(now)
+    log.refresh()  # whose birth id a claim has
+    with _reindexing(now, log):
+        if is_superseded(now):  # it has come to its end since
+            return 0
+        rows = sum(map(count_rows, generations.begun))
+        for begun in reversed(generations.begun):
+            begun.drop()
+        open_to_writers(now)
+    return rows
+
+
+def describe_generations(store: Store) -> dict[str, Any]:
+    """Return which generation is in force, and the rows of the others; nothing where there is one alone."""
+    with all_generations(store) as generations:
+        if len(generations.all()) == 1:
+            return {}
+        return {"generation": generations.in_force.generation, "other_generations": generations.count_others()}
+
+
+@contextmanager
+def _reindexing(store: Store, log: StatisticsLog) -> Iterator[str]:
+    """Keep others from making or dropping the next generation; yield the name of the claim in the log."""
+    with _alone_in_process(store), log.claim(CLAIM) as claim:
+        if not claim:
+            raise StoreError(
+                f"{store.name} is being reindexed by another process, or by one that was killed less than "
+                f"{CLAIM_SECONDS / 60:.0f} minutes ago: run it again later"
+            )
+        yield claim
 
 
 @contextmanager

@@ -3,29 +3,40 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rag_bm25.analysis.contract import require_analyzer
-from rag_bm25.errors import ConfigMismatchError, short_repr
+from rag_bm25.checks import check_switch
+from rag_bm25.errors import ConfigMismatchError, StoreError, short_repr
 from rag_bm25.events import report_progress
-from rag_bm25.index.maintenance.rewriting import StoredChunks
-from rag_bm25.index.maintenance.vector_check import WrongChunk, is_own, wrong_chunks
+from rag_bm25.index.maintenance.rewriting import StoredChunks, WrongChunk, is_own, wrong_chunks
 from rag_bm25.index.writing.chunk_writer import delete_leftovers, free_slot
 from rag_bm25.statistics.corpus import Contribution, CountsByNamespace, CountsReader
-from rag_bm25.statistics.damage import num_unnamed
-from rag_bm25.statistics.log.repair import overwrite, salvage
+from rag_bm25.statistics.damage import missing_rows, num_unnamed
+from rag_bm25.statistics.log.birth import stray_batches
+from rag_bm25.statistics.log.meanwhile import Written
+from rag_bm25.statistics.log.repair import (
+    count_logged,
+    overwrite,
+    refuse_other_writers,
+    require_unwritten,
+    salvage,
+)
 from rag_bm25.vectors.terms import NO_TERMS_ID, assign_known_ids, term_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
     from numpy.typing import NDArray
 
     from rag_bm25.documents.encoder import DocumentEncoder
     from rag_bm25.events import Progress
+    from rag_bm25.index.writing.pipeline import Target
+    from rag_bm25.statistics.log.writes import Intent
     from rag_bm25.store.protocol import Store
     from rag_bm25.store.rows import ChunkRow
     from rag_bm25.vectors.sparse import SparseVector
@@ -72,17 +83,25 @@ class VerifyReport:
         All differences, but of at most 1,000 wrong chunks; empty if everything is right.
     wrong_chunks : int or None
         Chunks whose vector or length is not that of their text and metadata; None if that was left out.
+    other_generations : dict of int to int
+        Number -> rows, of the generations beside the one in force: former ones, and one that a reindex has begun. Empty
+        where the server does not tell the user.
+    inconclusive : str
+        Why counts could not be compared, "" if they were: others wrote so much meanwhile that the log no longer tells
+        what, or a server gave fewer rows than it has.
     """
 
     num_chunks: int
     num_terms: int
     differences: list[Difference]
     wrong_chunks: int | None = 0
+    other_generations: dict[int, int] = field(default_factory=dict)
+    inconclusive: str = ""
 
     @property
     def ok(self) -> bool:
-        """Whether there are no differences."""
-        return not self.differences
+        """Whether all was compared, and there are no differences."""
+        return not (self.differences or self.inconclusive)
 
 
 @dataclass(frozen=True)
@@ -124,49 +143,91 @@ class RepairReport:
     compacted: bool = False
 
 
-def verify(
-    store: Store,
-    stored: CountsReader,
-    vocabulary: Vocabulary,
-    encoder: DocumentEncoder | None,
-    progress: Callable[[Progress], None] | None = None,
-) -> VerifyReport:
-    """Compare the stored statistics with a recount and, with an encoder, vectors with their texts."""
-    found, wrong = _Recount(store), _WrongChunks(vocabulary, encoder) if encoder else None
-    found.run(progress, wrong.note if wrong else None)
-    counted = found.statistics
+def verify(now: Target, *, vectors: bool, progress: Callable[[Progress], None] | None = None) -> VerifyReport:
+    """Compare the stored statistics with a recount and, where that is asked for, vectors with their texts."""
+    live = now.live
+    with live.at_rest() as (stored, vocabulary, moment), live.events.measure("verify") as counts:
+        found, wrong = _Recount(now.store), _WrongChunks(vocabulary, now.encoder) if vectors else None
+        found.run(progress, wrong.note if wrong else None)
+        superseded, num_rows = found.superseded_pks(), now.store.count_chunks()
+        written = live.written_since(moment)  # last: what was seen until now is in it
+        reason = _why_inconclusive(found, num_rows, written)
+        differences = [] if reason else _of_counts(stored, found.statistics, written or Written(), live.vocabulary())
+        superseded = [pk for pk in superseded if written and pk[:-1] not in written.digests]
+        differences += _of_rows(found, superseded, stray_batches(now.store))
+        whole = found.statistics.whole
+        if wrong is not None:
+            differences += wrong.differences
+        report = VerifyReport(
+            whole.num_chunks, whole.num_terms, differences, wrong.number if wrong else None, inconclusive=reason
+        )
+        if report.ok:
+            live.accept_count()
+        counts.update(chunks=report.num_chunks, terms=report.num_terms, differences=len(report.differences))
+    return report
+
+
+def _why_inconclusive(found: _Recount, num_rows: int, written: Written | None) -> str:
+    """Say why counts cannot be compared, "" where they can."""
+    if written is None:
+        return "others wrote meanwhile, and compacted the log: run it again, at a quieter time or with --fast"
+    if found.num_missing(num_rows - written.num_inserted):
+        return missing_rows(found.num_rows, num_rows)
+    return ""
+
+
+def _of_counts(
+    stored: CountsReader, counted: CountsByNamespace, written: Written, vocabulary: Vocabulary
+) -> list[Difference]:
+    """Compare counts and vocabulary with a recount."""
     differences: list[Difference] = []
     totals, recount = stored.contributions(), counted.contributions()
     for name in sorted({*totals, *recount}):
         both = totals.get(name, Contribution()), recount.get(name, Contribution()).marked(vocabulary)
-        differences += _differences(name, *both, vocabulary)
-    whole = counted.whole.contribution()
-    nameless = [id_ for id_ in whole.ids.tolist() if vocabulary.term(id_) is None]
+        span = -written.before.get(name, Contribution()), written.after.get(name, Contribution())
+        differences += _differences(name, *both, span, vocabulary)
+    nameless = [id_ for id_ in counted.whole.contribution().ids.tolist() if vocabulary.term(id_) is None]
     differences += [Difference("", f"vocabulary has the term of id {id_}", 0, 1) for id_ in nameless]
-    differences += [
-        Difference("", f"terms with the id of {term_name(term)}", 1, 2) for term in sorted(vocabulary.collisions)
-    ]
-    if superseded := found.superseded_pks():
-        differences.append(Difference("", "chunks with two rows", 0, len(superseded)))
-    if doubled := found.doubled_pks():
-        differences.append(Difference("", "chunks stored twice under one key", 0, len(doubled)))
-    if found.foreign:
-        differences.append(Difference("", "rows under keys of other tools", 0, found.foreign))
-    if wrong is not None:
-        differences += wrong.differences
-    return VerifyReport(whole.num_chunks, len(whole.ids), differences, wrong.number if wrong else None)
+    collisions = sorted(vocabulary.collisions)
+    return differences + [Difference("", f"terms with the id of {term_name(term)}", 1, 2) for term in collisions]
+
+
+def _of_rows(found: _Recount, superseded: Sequence[str], strays: Collection[str]) -> list[Difference]:
+    """Name the kinds of rows that a sound index does not have."""
+    numbers = {
+        "chunks with two rows": len(superseded),
+        "chunks stored twice under one key": len(found.doubled),
+        "batches of an index that was dropped": len(strays),
+        "rows under keys of other tools": found.foreign,
+    }
+    return [Difference("", what, 0, number) for what, number in numbers.items() if number]
+
+
+@dataclass(frozen=True)
+class RepairOptions:
+    """Options of a repair."""
+
+    erase: bool = False  # leave only terms that chunks have in the vocabulary
+    accept_loss: bool = False  # count what can be read, though rows are missing
+
+    def __post_init__(self) -> None:
+        check_switch("erase", self.erase)
+        check_switch("accept_loss", self.accept_loss)
 
 
 def repair(
-    store: Store, encoder: DocumentEncoder, progress: Callable[[Progress], None] | None = None, *, erase: bool = False
+    now: Target, options: RepairOptions, progress: Callable[[Progress], None] | None = None
 ) -> tuple[RepairReport, StoredChunks]:
-    """Finish interrupted writes, recount all rows, and overwrite the statistics; no other writer may be active.
+    """Finish interrupted writes, recount all rows, and overwrite the statistics; refuse while others write.
 
-    With `erase`, only terms that chunks have stay in the vocabulary. Also returns the chunks that do not have the
-    vectors of their texts.
+    Also returns the chunks that do not have the vectors of their texts.
     """
+    store, encoder = now.store, now.encoder
     require_analyzer(encoder.analyzer)
-    intents, vocabulary, known = salvage(store)
+    remains = salvage(store)
+    refuse_other_writers(store, remains, now.live.writer_name)
+    intents, vocabulary = remains.intents, remains.vocabulary
+    num_expected = _num_expected(now, intents)
     for intent in intents:
         delete_leftovers(store, intent)
     superseded = _delete_superseded(store)
@@ -177,25 +238,47 @@ def repair(
         wrong.note([chunk.row for chunk in wrong_chunks(rows, encoder, vocabulary)])
 
     found.run(progress, inspect)
-    superseded += _replace_doubled(store, found.doubled_pks())
+    require_unwritten(store, remains)
+    num_expected = max(num_expected - superseded, store.count_chunks())
+    if found.num_missing(num_expected) and not options.accept_loss:
+        raise _missing_error(store, found.num_rows, num_expected)
+    superseded += _replace_doubled(store, found.doubled)
     statistics = found.statistics
     whole = statistics.whole.contribution()
     num_terms = len(vocabulary)
-    if erase:
+    if options.erase:
         vocabulary = vocabulary.without_unused(whole.ids.tolist())
     nameless = num_unnamed([whole], vocabulary.ids)
-    overwrite(store, statistics.contributions(), vocabulary, nameless=nameless)
+    check = partial(require_unwritten, store, remains)
+    overwrite(store, statistics.contributions(), vocabulary, keys=remains.keys, check=check, nameless=nameless)
     report = RepairReport(
         num_chunks=whole.num_chunks,
         num_terms=len(whole.ids),
         unfinished=len(intents),
         superseded=superseded,
         foreign=found.foreign,
-        recovered_terms=num_terms - known,
+        recovered_terms=num_terms - remains.num_known,
         nameless_terms=nameless,
         erased_terms=num_terms - len(vocabulary),
     )
     return report, wrong
+
+
+def _num_expected(now: Target, intents: Sequence[Intent]) -> int:
+    """Return how many rows there must be by the statistics, which what is unfinished may have deleted.
+
+    An embedded engine counts what it has; a server that is loading may not.
+    """
+    if now.store.exclusive:
+        return 0
+    return count_logged(now.store, now.live.events) - sum(intent.before.num_chunks for intent in intents)
+
+
+def _missing_error(store: Store, given: int, expected: int) -> StoreError:
+    return StoreError(
+        f"{store.name}: {missing_rows(given, expected)} The statistics were left as they are. If the others are lost, "
+        "--accept-loss (in Python accept_loss=True) counts those that are there"
+    )
 
 
 def require_same_vectors(store: Store, encoder: DocumentEncoder) -> None:
@@ -235,6 +318,7 @@ class _Recount:
         self._chunks: list[NDArray[np.uint64]] = []
         self.statistics = CountsByNamespace()
         self.foreign = 0
+        self.doubled: Sequence[str] = ()
 
     def run(
         self,
@@ -251,10 +335,17 @@ class _Recount:
             done += len(rows)
             report_progress(progress, "rows counted", done, total)
 
-    def doubled_pks(self) -> list[str]:
-        """Return the keys of several rows, if more rows are counted than were read."""
-        num_rows = sum(map(len, self._chunks)) + self.foreign
-        return self._store.doubled_pks() if self._store.count_chunks() > num_rows else []
+    @property
+    def num_rows(self) -> int:
+        """Number of rows that were read."""
+        return sum(map(len, self._chunks)) + self.foreign
+
+    def num_missing(self, expected: int) -> int:
+        """Return how many of so many rows were not read, 0 where keys of several rows explain that, which are noted."""
+        missing = max(0, expected - self.num_rows)
+        if missing:
+            self.doubled = self._store.doubled_pks()
+        return 0 if self.doubled else missing
 
     def superseded_pks(self) -> list[str]:
         """Return the keys of rows whose chunk has a newer row; reads all rows again only if there are any."""
@@ -346,19 +437,30 @@ def _name_terms(rows: Sequence[ChunkRow], vocabulary: Vocabulary, encoder: Docum
 
 
 def _differences(
-    namespace: str, stored: Contribution, counted: Contribution, vocabulary: Vocabulary
+    namespace: str,
+    stored: Contribution,
+    counted: Contribution,
+    span: tuple[Contribution, Contribution],
+    vocabulary: Vocabulary,
 ) -> list[Difference]:
-    """Compare the counts of one namespace."""
+    """Compare the counts of one namespace, which may have changed meanwhile by what lies in a span."""
+    low, high = span
     totals = [
-        Difference(namespace, "chunks", stored.num_chunks, counted.num_chunks),
-        Difference(namespace, "length", stored.total_length, counted.total_length),
+        Difference(namespace, what, was, now)
+        for what, was, now, least, most in (
+            ("chunks", stored.num_chunks, counted.num_chunks, low.num_chunks, high.num_chunks),
+            ("length", stored.total_length, counted.total_length, low.total_length, high.total_length),
+        )
+        if not least <= now - was <= most
     ]
-    wrong = (stored - counted).ids
-    dfs = zip(wrong.tolist(), _df_of(stored, wrong), _df_of(counted, wrong), strict=True)
-    terms = [Difference(namespace, f"df of {_name(vocabulary, id_)}", was, now) for id_, was, now in dfs]
+    ids = (counted - stored).ids
+    was, now = _df_of(stored, ids), _df_of(counted, ids)
+    wrong = (now - was < _df_of(low, ids)) | (now - was > _df_of(high, ids))
+    dfs = zip(ids[wrong].tolist(), was[wrong].tolist(), now[wrong].tolist(), strict=True)
+    terms = [Difference(namespace, f"df of {_name(vocabulary, id_)}", *both) for id_, *both in dfs]
     terms += _wrong_channels(namespace, stored, counted, vocabulary)
     terms.sort(key=lambda difference: difference.what)
-    return [difference for difference in totals if difference.stored != difference.counted] + terms
+    return totals + terms
 
 
 def _wrong_channels(
@@ -382,10 +484,8 @@ def _name(vocabulary: Vocabulary, id_: int) -> str:
     return str(id_) if term is None else term_name(term)
 
 
-def _df_of(contribution: Contribution, ids: NDArray[np.uint32]) -> list[int]:
+def _df_of(contribution: Contribution, ids: NDArray[np.uint32]) -> NDArray[np.int64]:
     """Return the df of each term, 0 if it does not occur."""
+    known, df = np.append(contribution.ids, 0), np.append(contribution.df, 0)  # no term has id 0
     at = np.searchsorted(contribution.ids, ids)
-    return [
-        int(contribution.df[place]) if place < len(contribution.ids) and contribution.ids[place] == id_ else 0
-        for place, id_ in zip(at.tolist(), ids.tolist(), strict=True)
-    ]
+    return np.where(known[at] == ids, df[at], 0)

@@ -22,7 +22,7 @@ from rag_bm25.documents.chunks import MAX_BATCH_CHUNKS, AddReport, NewChunk, pk_
 from rag_bm25.errors import StoreError
 from rag_bm25.statistics.corpus import Contribution
 from rag_bm25.statistics.log.generation import SupersededError
-from rag_bm25.statistics.log.life_signs import is_of_the_future
+from rag_bm25.statistics.log.life_signs import LEASE_SECONDS, is_of_the_future
 from rag_bm25.statistics.log.writes import Change, Intent
 from rag_bm25.store.protocol import AmbiguousWriteError
 from rag_bm25.store.rows import SLOTS, ChunkRow
@@ -34,9 +34,6 @@ if TYPE_CHECKING:
     from rag_bm25.statistics.log.log import StatisticsLog
     from rag_bm25.statistics.log.open_write import OpenWrite
     from rag_bm25.store.protocol import Store
-
-LEASE_SECONDS = 600.0
-"""Time after which a writer on a server is taken for dead, and others finish its batch."""
 
 POLL_SECONDS = 1.0
 
@@ -58,6 +55,11 @@ class ChunkWriter:
         self._unfinished = False
         self._in_doubt: dict[str, bool] = {}  # batches with a call of unknown outcome: whether it deletes
         self.is_busy = False  # whether a batch is in progress
+
+    @property
+    def name(self) -> str:
+        """Its name in intents."""
+        return self._writer
 
     @property
     def has_unfinished_batch(self) -> bool:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import deque
 from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from rag_bm25.analysis.contract import require_analyzer
 from rag_bm25.checks import check_callable, check_switch, is_iterable
@@ -19,7 +20,6 @@ from rag_bm25.index.config import require_dense_field
 from rag_bm25.index.searching.rows import read_chunks
 from rag_bm25.index.writing.counting_ahead import CountingAhead, CountingThread
 from rag_bm25.index.writing.workers import WorkerPools, check_workers
-from rag_bm25.statistics.log.generation import SupersededError
 from rag_bm25.statistics.log.keys import SOURCE
 from rag_bm25.statistics.log.source_roots import forget_roots
 from rag_bm25.statistics.log.table import LogTable
@@ -48,6 +48,8 @@ if TYPE_CHECKING:
 
     CheckedEmbed: TypeAlias = Callable[[list[str]], NDArray[np.float32]]
 
+T = TypeVar("T")
+
 
 @dataclass(frozen=True)
 class WriteOptions:
@@ -63,23 +65,32 @@ class WriteOptions:
         object.__setattr__(self, "namespace", check_namespace(self.namespace))
 
 
+class Target(Protocol):
+    """A generation of an index, as far as writing needs it."""
+
+    store: Store
+    encoder: DocumentEncoder
+    live: LiveStatistics
+
+    @property
+    def config(self) -> IndexConfig:
+        """The parameters in use."""
+        ...
+
+    def in_force(self, call: Callable[[Target], T]) -> T:
+        """Call with this generation, and again with the next one if that comes into force meanwhile."""
+        ...
+
+
 class WritePipeline:
     """Write any number of chunks in batches, and delete chunks."""
 
-    def __init__(
-        self,
-        store: Store,
-        config: IndexConfig,
-        encoder: DocumentEncoder,
-        live: LiveStatistics,
-        go_on: Callable[[], WritePipeline],
-    ) -> None:
-        self._store = store
-        self._config = config
-        self._encoder = encoder
-        self._live = live
-        self.go_on = go_on  # to the pipeline of the generation in force
-        self._pools = WorkerPools(config)
+    def __init__(self, generation: Target) -> None:
+        self._generation = generation
+        self._store = generation.store
+        self._config = generation.config
+        self._encoder = generation.encoder
+        self._pools = WorkerPools(generation.config)
 
     def close(self) -> None:
         """End all worker processes."""
@@ -142,33 +153,12 @@ class WritePipeline:
         where = parse_filter(filter)
         if ids is None and where is None:
             raise InputError("delete needs a filter that is not empty; to delete a whole namespace, use drop_namespace")
-        found = self._scan_ids(Scope(where, (namespace,))) if ids is None else check_ids(ids)
-        return self.delete_ids(found, namespace)
-
-    def delete_ids(self, ids: Sequence[str], namespace: str) -> int:
-        """Delete chunks, in the next generation if that has come into force; return how many existed."""
-        try:
-            with self._live.writing() as writer:
-                return writer.delete(namespace, ids)
-        except SupersededError:
-            return self.go_on().delete_ids(ids, namespace)
+        found = _scan_ids(self._store, Scope(where, (namespace,))) if ids is None else check_ids(ids)
+        return self._generation.in_force(partial(_delete, namespace, found))
 
     def drop_namespace(self, namespace: str) -> int:
         """Delete all chunks of a namespace and its source roots, and return how many chunks existed."""
-        found = self._scan_ids(Scope(namespaces=(namespace,)))
-        try:
-            with self._live.writing() as writer:
-                deleted = writer.delete(namespace, found)
-                forget_roots(self._store, namespace, self._live.log.new_batch)
-                table = LogTable(self._store)
-                table.delete(table.list_of(SOURCE, namespace))
-                writer.confirm()
-                return deleted
-        except SupersededError:
-            return self.go_on().drop_namespace(namespace)
-
-    def _scan_ids(self, scope: Scope) -> list[str]:
-        return [row.id for rows in self._store.scan_chunks(scope) for row in rows]
+        return self._generation.in_force(partial(_drop_namespace, namespace))
 
     def _check_stream(self, chunks: Iterable[GivenChunk]) -> Iterator[NewChunk]:
         """Check the chunks of a stream one by one; those that were checked before are taken as they are."""
@@ -204,12 +194,15 @@ class WritePipeline:
         note: NoteBatches | None,
         count: Callable[[Sequence[int]], CountedChunks] | None = None,
     ) -> AddReport:
-        """Write one batch, to the next generation if that has come into force: there its terms are counted again."""
-        try:
-            with self._live.writing() as writer:
-                return writer.add(options.namespace, batch, count=count, note=note, assume_new=options.assume_new)
-        except SupersededError:
-            return self.go_on().add_batch(batch, replace(options, assume_new=False), note)
+        """Write one batch; in a next generation, which may have it, its terms are counted again."""
+
+        def add(now: Target) -> AddReport:
+            is_own = now is self._generation
+            counted, assume_new = count if is_own else None, options.assume_new and is_own
+            with now.live.writing() as writer:
+                return writer.add(options.namespace, batch, count=counted, note=note, assume_new=assume_new)
+
+        return self._generation.in_force(add)
 
     def _lend_pool(self, workers: int) -> AbstractContextManager[Pool]:
         return self._pools.lend(workers) if workers else closing(CountingThread(self._encoder))
@@ -243,3 +236,23 @@ class WritePipeline:
 
     def _embedded_text(self, chunk: NewChunk | ChunkRow) -> str:
         return embedded_text(chunk.text, chunk.metadata, self._config.fields)
+
+
+def _delete(namespace: str, ids: Sequence[str], now: Target) -> int:
+    with now.live.writing() as writer:
+        return writer.delete(namespace, ids)
+
+
+def _drop_namespace(namespace: str, now: Target) -> int:
+    found = _scan_ids(now.store, Scope(namespaces=(namespace,)))
+    with now.live.writing() as writer:
+        deleted = writer.delete(namespace, found)
+        forget_roots(now.store, namespace, now.live.log.new_batch)
+        table = LogTable(now.store)
+        table.delete(table.list_of(SOURCE, namespace))
+        writer.confirm()
+    return deleted
+
+
+def _scan_ids(store: Store, scope: Scope) -> list[str]:
+    return [row.id for rows in store.scan_chunks(scope) for row in rows]

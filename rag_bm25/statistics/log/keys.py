@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
     from rag_bm25.store.rows import KeyRange
 
-SETTINGS = frozenset({"closing", "config", "copy", "generation", "root"})
+SETTINGS = frozenset({"birth", "closing", "config", "copy", "generation", "root"})
 """Kinds without statistics, not named after a batch of chunks."""
 
 SOURCE = "source"
 """Kind of what ingestion keeps of a namespace; nothing else reads it."""
 
 _BATCH = r"[0-9a-f]{1,40}"
-_NAMES = {"config": "index", "copy": "index", "generation": "index"}
+_NAMES = {"birth": "[0-9a-f]{12}", "config": "index", "copy": "index", "generation": "index"}
 _AFTER_COLON = ";"  # sorts after every key that continues with a colon
 _KEY = re.compile(r"([a-z0-9]+):([0-9a-z]+):(0|[1-9][0-9]{0,8}):([1-9][0-9]{0,8})")
 
@@ -31,7 +31,7 @@ class LogKey(NamedTuple):
     """Key of a log row; ``str()`` of it is stored."""
 
     kind: str
-    name: str  # a batch id; "index" for config, copy and generation
+    name: str  # a batch id; "index" for config, copy and generation; a birth id
     part: int = 0
     parts: int = 1
 

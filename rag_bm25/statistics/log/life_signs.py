@@ -9,6 +9,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 
+LEASE_SECONDS = 600.0
+"""Time after which a writer on a server is taken for dead, and others finish its batch."""
+
 FUTURE_SECONDS = 600.0
 """How far a time may be ahead of the own clock without being taken for that of a wrong one."""
 

@@ -16,6 +16,7 @@ from rag_bm25.statistics.log.batches import BatchClock, time_of
 from rag_bm25.statistics.log.generation import KINDS, SUPERSEDED_KEY
 from rag_bm25.statistics.log.keys import LogKey, keys_of, parse_sound_keys, range_of
 from rag_bm25.statistics.log.life_signs import LifeSigns, is_of_the_future, last_time
+from rag_bm25.statistics.log.meanwhile import Moment
 from rag_bm25.statistics.log.open_write import OpenBatches, OpenWrite
 from rag_bm25.statistics.log.query_defaults import KIND as DEFAULTS
 from rag_bm25.statistics.log.query_defaults import QueryDefaultsRow
@@ -55,12 +56,12 @@ def max_waiting(num_folded: int) -> int:
 class StatisticsLog:
     """The log of one index, and the statistics that it sums up to."""
 
-    def __init__(self, store: LogStore, events: Events | None = None) -> None:
+    def __init__(self, store: LogStore, events: Events | None = None, birth: str = "") -> None:
         self._store = store
-        self._table = LogTable(store)
+        self._table = LogTable(store, birth)
         self._sums = LogSums(self._table)
         self._terms = LogTerms(self._table)
-        self._clock = BatchClock()
+        self._clock = BatchClock(birth)
         self._incomplete: set[tuple[str, str]] = set()  # entries of which a row was missing, by kind and name
         self._answers: AnswerModel | None = None
         self._query_defaults: Mapping[str, Any] | None = None
@@ -76,6 +77,15 @@ class StatisticsLog:
     def statistics(self) -> StoredStatistics:
         """The sum of all deltas read or written so far."""
         return self._sums.statistics
+
+    @property
+    def birth(self) -> str:
+        """Birth id of the index, "" until it is known."""
+        return self._table.birth
+
+    @birth.setter
+    def birth(self, birth: str) -> None:
+        self._table.birth = self._clock.birth = birth
 
     @property
     def has_intents(self) -> bool:
@@ -107,6 +117,7 @@ class StatisticsLog:
         for _ in range(READ_ATTEMPTS):
             num_lost = self._num_lost_terms
             listing = self._note_generation(self._table.list_new(self._watched()))
+            self._clock.birth = self.birth
             if self.is_superseded:
                 return len(listing.keys)  # the last view stays: the rows may be dropped
             try:
@@ -123,7 +134,7 @@ class StatisticsLog:
                 return len(listing.keys)
             self._table.begin_anew()  # something is missing, which may only have come late
         msg = f"the statistics of {self._store.name} changed {READ_ATTEMPTS} times while they were read: try again"
-        raise StoreError(msg)
+        raise RowsMovedError(msg)
 
     def _note_generation(self, listing: Listing) -> Listing:
         """Note whether this generation ends; return the other rows."""
@@ -131,6 +142,10 @@ class StatisticsLog:
         self.is_superseded = self.is_superseded or SUPERSEDED_KEY in ends
         self.is_closing = bool(ends) and not self.is_superseded
         return Listing([key for key in listing.keys if key not in ends]) if ends else listing
+
+    def look_for_successor(self) -> None:
+        """Note whether the next generation is in force; raise where the index was dropped, or made again."""
+        self._note_generation(self._table.list_all(*KINDS))
 
     def _watched(self) -> set[tuple[str, str]]:
         """Return the entries that may still come, though later ones were read: by kind and name."""
@@ -186,6 +201,17 @@ class StatisticsLog:
         return self._sums.head.name, self._sums.num_deltas, *self.open_batches.batches
 
     @property
+    def moment(self) -> Moment:
+        """Position in the log, of which :meth:`batches_since` can be asked."""
+        return Moment(self._sums.head.epoch, self._sums.num_deltas, frozenset(self._sums.counted))
+
+    def batches_since(self, moment: Moment) -> set[str] | None:
+        """Return the batches that were not counted then, unfinished ones included; None where not all are known."""
+        ended = self._sums.counted - moment.counted
+        is_known = self._sums.head.epoch == moment.epoch and len(ended) == self.num_writes - moment.num_deltas
+        return ended | set(self.open_batches.batches) if is_known else None
+
+    @property
     def num_writes(self) -> int:
         """Number of batches that were ever written, up to those that were read last."""
         return self._sums.num_deltas
@@ -230,7 +256,7 @@ class StatisticsLog:
         num_negative = 0 if self.has_intents else len(self.statistics.negative)
         numbers = {
             "terms missing from the vocabulary": self._num_lost_terms,
-            "changes missing from the statistics": self._sums.num_missing,
+            "changes missing from the statistics": self.num_missing,
             "namespaces with counts below zero": num_negative,
         }
         return [f"{problem}: {number:,}" for problem, number in numbers.items() if number]
@@ -239,6 +265,11 @@ class StatisticsLog:
     def num_nameless(self) -> int:
         """Number of terms that no text explains, as the last repair found."""
         return self._sums.head.nameless
+
+    @property
+    def num_missing(self) -> int:
+        """Number of batches whose changes are lost, so that N may be wrong."""
+        return self._sums.num_missing
 
     @property
     def _num_lost_terms(self) -> int:
@@ -311,6 +342,7 @@ class StatisticsLog:
     def _replace(self, kind: str, encode: Callable[[str], list[LogRow]]) -> None:
         """Store an entry whose name is greater than those of its kind, and delete these."""
         old = list(self._table.list_all(kind).keys)
+        self._clock.birth = self.birth
         self._clock.observe(max((key.batch for key in parse_sound_keys(old)), default=""))
         name = self.new_batch()
         self._table.insert(encode(name))

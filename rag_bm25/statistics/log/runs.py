@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
@@ -113,25 +114,25 @@ class Run:
     info: RunInfo
     totals: Mapping[Part, PartTotal]
 
-    @classmethod
-    def open(cls, table: LogTable, info: RunInfo) -> Run:
-        """Read the totals of a run."""
-        rows = _read_rows(table, info, range(info.pages, info.rows))
-        return cls(table, info, table.decode(partial(_decode_totals, info), rows) if rows else {})
-
     @property
     def level(self) -> int:
         return self.info.level
 
     def read(self, part: Part) -> Contribution:
         """Read the pages of a part."""
+        return read_part([self], part)[0]
+
+    def pages_of(self, part: Part) -> range:
+        """Return the places of the pages of a part."""
+        total, size = self.totals[part], self.info.page_size
+        return range(total.start // size, -(-(total.start + total.num_counts) // size) if total.num_counts else 0)
+
+    def decode(self, part: Part, rows: Sequence[LogRow]) -> Contribution:
+        """Decode the pages of a part."""
         total = self.totals[part]
         if not total.num_counts:
             return Contribution(total.num_chunks, total.total_length)
-        size = self.info.page_size
-        first, end = total.start // size, total.start + total.num_counts
-        rows = _read_rows(self.table, self.info, range(first, -(-end // size)))
-        return self.table.decode(partial(_decode_part, total, total.start - first * size), rows)
+        return self.table.decode(partial(_decode_part, total, total.start % self.info.page_size), rows)
 
     def stream(self) -> CountStream:
         size = max(1, COUNTS_AT_ONCE // self.info.page_size)
@@ -141,17 +142,47 @@ class Run:
         )
 
     def _pages(self, places: Iterable[int]) -> Iterator[Counts]:
-        return (self.table.decode(_decode_page, row) for row in _read_rows(self.table, self.info, places))
+        rows, _ = _read_rows(self.table, {self.info: places})
+        return (self.table.decode(_decode_page, row) for row in rows[self.info])
 
 
-def _read_rows(table: LogTable, run: RunInfo, places: Iterable[int]) -> list[LogRow]:
+def open_runs(table: LogTable, infos: Iterable[RunInfo], others: Sequence[str] = ()) -> tuple[list[Run], list[LogRow]]:
+    """Read the totals of runs, and other rows by their keys, all at once: on a server each query waits."""
+    totals, rows = _read_rows(table, {info: range(info.pages, info.rows) for info in infos}, others)
+    runs = [
+        Run(table, info, table.decode(partial(_decode_totals, info), some) if some else {})
+        for info, some in totals.items()
+    ]
+    return runs, rows
+
+
+def read_part(sums: Sequence[Sums], part: Part) -> list[Contribution]:
+    """Read the part of each of the sums that has it, all at once; their only namespace is all of them."""
+    found = [(some, own) for some in sums if (own := _own_part(some, part)) in some.totals]
+    runs = [(run, own) for run, own in found if isinstance(run, Run)]
+    rows = _read_rows(runs[0][0].table, {run.info: run.pages_of(own) for run, own in runs})[0] if runs else {}
+    return [some.decode(own, rows[some.info]) if isinstance(some, Run) else some.read(own) for some, own in found]
+
+
+def _own_part(some: Sums, part: Part) -> Part:
+    return next(iter(some.totals), None) if part is None and len(some.totals) == 1 else part
+
+
+def _read_rows(
+    table: LogTable, places: Mapping[RunInfo, Iterable[int]], others: Sequence[str] = ()
+) -> tuple[dict[RunInfo, list[LogRow]], list[LogRow]]:
+    """Read the rows at some places of runs, and others by their keys."""
+    keys = {run: [str(LogKey.row("run", run.name, place)) for place in some] for run, some in places.items()}
     try:
-        return table.read([str(LogKey.row("run", run.name, place)) for place in places], packed=True)
+        rows = {row.key: row for row in table.read([*chain(*keys.values()), *others], packed=True)}
     except RowsMovedError:
-        if run in read_head(table).runs:
+        if others:
+            _read_rows(table, places)  # where rows of runs are missing, the error is another one
+        elif places.keys() <= set(read_head(table).runs):
             msg = f"{table.store.name} is damaged: rows of its statistics are missing. Run repair."
             raise FormatError(msg) from None
         raise
+    return {run: [rows[key] for key in some] for run, some in keys.items()}, [rows[key] for key in others]
 
 
 def _decode_page(row: LogRow) -> Counts:

@@ -1,4 +1,4 @@
-"""The parameters of an index, and the mark of an unfinished copy: rows beside the statistics."""
+"""The parameters of an index with its birth id, and the mark of an unfinished copy: rows beside the statistics."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rag_bm25.errors import REINDEX, FormatError, ParameterError
+from rag_bm25.statistics.log.batches import birth_of
+from rag_bm25.statistics.log.birth import birth_row, births_in, is_birth, new_birth
 from rag_bm25.statistics.log.generation import SUPERSEDED, SupersededError
-from rag_bm25.statistics.log.keys import LogKey, keys_of, make_rows
+from rag_bm25.statistics.log.keys import LogKey, keys_of, make_rows, parse_sound_keys
 from rag_bm25.statistics.log.packing import MAX_PACKED, check_dict, get_count, get_text, json_bytes, pack, unpack
 from rag_bm25.statistics.log.table import LogTable
 
@@ -26,15 +28,15 @@ class ConfigRow:
     """Codec of the parameters of an index, which are JSON values."""
 
     @staticmethod
-    def encode(config: dict[str, Any]) -> list[LogRow]:
-        """Encode parameters of at most `MAX_CONFIG` bytes as rows."""
+    def encode(config: dict[str, Any], birth: str) -> list[LogRow]:
+        """Encode parameters of at most `MAX_CONFIG` bytes as rows, each with the birth id of the index."""
         plain = json_bytes(config)
         if len(plain) > MAX_CONFIG:
             msg = f"the parameters of an index must have at most {MAX_CONFIG:,} bytes of JSON, got {len(plain):,}"
             raise ParameterError(msg)
         packed = pack(plain)
         pieces = [packed[at : at + MAX_PACKED] for at in range(0, len(packed), MAX_PACKED)]
-        return make_rows("config", "index", [({"format": FORMAT}, piece) for piece in pieces])
+        return make_rows("config", "index", [({"format": FORMAT, "birth": birth}, piece) for piece in pieces])
 
     @staticmethod
     def decode(rows: Iterable[LogRow]) -> dict[str, Any]:
@@ -46,6 +48,18 @@ class ConfigRow:
     def format(row: LogRow) -> int:
         """Decode the version of the format that the index was written with, from any row."""
         return get_count(row.meta, "format")
+
+    @staticmethod
+    def birth(row: LogRow) -> str:
+        """Decode the birth id of the index, from any row."""
+        return get_text(row.meta, "birth")
+
+
+class Settings(NamedTuple):
+    """The parameters of an index, and its birth id."""
+
+    config: dict[str, Any]
+    birth: str
 
 
 class CopyRow(NamedTuple):
@@ -69,13 +83,32 @@ class OtherFormatError(FormatError):
 
 def write_config(store: LogStore, config: dict[str, Any]) -> None:
     """Store the parameters of a new index, or of one that has lost them."""
+    birth = ensure_birth(store)
     if damaged := keys_of(store.log_keys(), "config"):
         store.delete_log(damaged)
-    store.insert_log(ConfigRow.encode(config))
+    store.insert_log(ConfigRow.encode(config, birth))
 
 
-def read_config(store: LogStore, *, salvage: bool = False) -> dict[str, Any] | None:
-    """Return the stored parameters, None where there are none; `salvage` takes damaged ones for none."""
+def ensure_birth(store: LogStore) -> str:
+    """Return the birth id of an index; a new log gets a new one, and one that has lost it that of its other rows."""
+    keys = store.log_keys()
+    if births := births_in(keys):
+        return min(births)
+    rows = store.get_log(keys_of(keys, "config"), packed=False)
+    found = [str(row.meta.get("birth", "")) for row in rows] + [birth_of(key.batch) for key in parse_sound_keys(keys)]
+    birth = next(filter(is_birth, found), None) or new_birth()
+    store.insert_log([birth_row(birth)])
+    return birth
+
+
+def read_config(store: LogStore) -> dict[str, Any] | None:
+    """Return the stored parameters, None where there are none."""
+    settings = read_settings(store)
+    return None if settings is None else settings.config
+
+
+def read_settings(store: LogStore, *, salvage: bool = False) -> Settings | None:
+    """Return the stored parameters and the birth id, None without parameters; `salvage` takes damaged ones for none."""
     rows = _read_settings(store)
     if keys_of((row.key for row in rows), SUPERSEDED):
         raise SupersededError(store.name)
@@ -85,8 +118,12 @@ def read_config(store: LogStore, *, salvage: bool = False) -> dict[str, Any] | N
         msg = f"{store.name} is an unfinished copy of {source}. Run the same copy again, or drop it."
         raise FormatError(msg)
     try:
-        config = _config_rows(store, rows)
-        return LogTable(store).decode(ConfigRow.decode, config) if config else None
+        config, table = _config_rows(store, rows), LogTable(store)
+        return (
+            Settings(table.decode(ConfigRow.decode, config), table.decode(ConfigRow.birth, config[0]))
+            if config
+            else None
+        )
     except FormatError as error:
         if salvage and not isinstance(error, OtherFormatError):
             return None
@@ -125,7 +162,7 @@ def read_former(store: Store) -> tuple[int, dict[str, Any]]:
 
 def begin_copy(store: LogStore, source: str, fingerprint: str) -> None:
     """Mark an empty store as an unfinished copy, which cannot be opened."""
-    store.insert_log(CopyRow(source, fingerprint).encode())
+    store.insert_log([*CopyRow(source, fingerprint).encode(), birth_row(new_birth())])
 
 
 def unfinished_copy(store: LogStore) -> CopyRow | None:

@@ -13,8 +13,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rag_bm25.errors import FormatError, StoreError
+from rag_bm25.statistics.log.batches import BatchClock
 from rag_bm25.statistics.log.keys import complete_entries, keys_of, make_rows, parse_sound_keys
-from rag_bm25.statistics.log.table import READ_ATTEMPTS
+from rag_bm25.statistics.log.settings import ensure_birth
+from rag_bm25.statistics.log.table import READ_ATTEMPTS, LogTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -144,7 +146,9 @@ def copy_roots(source: LogStore, target: LogStore) -> None:
     if earlier := keys_of(target.log_keys(), KIND):
         target.delete_log(earlier)
     if claims := _in_force(_read(source)[1]):
-        target.insert_log(RootRow.encode(max(claim.version for claim in claims), claims))
+        clock = BatchClock(ensure_birth(target))
+        clock.observe(max(claim.version for claim in claims))
+        target.insert_log(RootRow.encode(clock.new_batch(), claims))
 
 
 def drop_damaged_roots(store: LogStore) -> None:
@@ -162,7 +166,7 @@ def drop_damaged_roots(store: LogStore) -> None:
 def _read(store: LogStore) -> tuple[list[str], list[_Claim]]:
     """Return the keys of all entries, and their claims; another process may fold them meanwhile."""
     for _ in range(READ_ATTEMPTS):
-        keys = [key for parts in complete_entries(store.log_keys(), KIND).values() for key in parts]
+        keys = [key for parts in LogTable(store).list_all(KIND).entries(KIND).values() for key in parts]
         rows = store.get_log(keys) if keys else []
         if len(rows) == len(keys):
             return keys, _decode(store.name, rows)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rag_bm25.statistics.corpus import Contribution, CorpusCounts, SumCache, add_up
 from rag_bm25.statistics.count_table import Counts
-from rag_bm25.statistics.log.runs import HeldSums, merge
+from rag_bm25.statistics.log.runs import HeldSums, merge, read_part
 from rag_bm25.statistics.log.table import RowsMovedError
 
 if TYPE_CHECKING:
@@ -196,7 +196,7 @@ class StoredStatistics:
 
     def _read(self, part: Part) -> CorpusCounts:
         try:
-            contributions = [some.read(own) for some in self._sums if (own := _part_of(some, part)) in some.totals]
+            contributions = read_part(self._sums, part)
         except RowsMovedError:
             return self._read_later(part)
         contributions += [change for namespace, change in self._changes if part is None or part == namespace]
@@ -209,8 +209,3 @@ class StoredStatistics:
         changes, following = self._next
         undone = [NamespaceChange(namespace, -change) for namespace, change in changes]
         return self._changed(part, following.of(None if part is None else [part]), undone)
-
-
-def _part_of(some: Sums, part: Part) -> Part:
-    """Return the part of some sums; their only namespace is all of them."""
-    return next(iter(some.totals), None) if part is None and len(some.totals) == 1 else part

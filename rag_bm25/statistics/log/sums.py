@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from rag_bm25.statistics.log.head import Head, HeadRow
 from rag_bm25.statistics.log.keys import LogKey
-from rag_bm25.statistics.log.runs import Run, write_run
+from rag_bm25.statistics.log.runs import open_runs, write_run
 from rag_bm25.statistics.log.stored_statistics import NamespaceChange, StoredStatistics
 from rag_bm25.statistics.log.writes import DeltaRow
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from rag_bm25.statistics.log.batches import BatchClock
-    from rag_bm25.statistics.log.runs import Part, Sums
+    from rag_bm25.statistics.log.runs import Part, Run, Sums
     from rag_bm25.statistics.log.table import Listing, LogTable
     from rag_bm25.statistics.log.writes import Delta
     from rag_bm25.store.rows import LogRow
@@ -89,9 +89,18 @@ class LogSums:
         if self._torn:
             return self._begin_anew()
         num_missing = self.num_missing
-        if not self._read_base(listing):
+        head = self._newest_head(listing)
+        if not self._continues(head):
             return self._begin_anew()
-        self._read_deltas(listing)
+        counted = self._counted_with(head)
+        new = {name: keys for name, keys in listing.entries("delta").items() if name not in counted}
+        known = {run.info: run for run in self._runs}
+        unknown = [info for info in head.runs if info not in known]
+        runs, rows = open_runs(self._table, unknown, [key for keys in new.values() for key in keys])
+        if head is not self.head:
+            known |= {run.info: run for run in runs}
+            self._adopt(head, [known[info] for info in head.runs])
+        self._add_rows(rows)
         if self.num_missing > num_missing:
             return False
         self.statistics.load(self._wanted)
@@ -105,39 +114,44 @@ class LogSums:
         self._torn, self._wanted = False, wanted
         return False
 
-    def _read_base(self, listing: Listing) -> bool:
-        """Read the newest head; return False if it does not continue what was read."""
+    def _newest_head(self, listing: Listing) -> Head:
+        """Read the newest head, unless it is known."""
         heads = listing.entries("head")
         if (newest := max(heads, default="")) <= self.head.name:
-            return True
-        return self._adopt(self._table.decode(HeadRow.decode, self._table.read(heads[newest], packed=True)))
+            return self.head
+        return self._table.decode(HeadRow.decode, self._table.read(heads[newest], packed=True))
 
-    def _adopt(self, head: Head) -> bool:
-        """Take the runs of a head for the deltas that it covers, unless some of those were not counted yet."""
-        is_first = self._table.lists_all and not (self.head.name or self._counted)
-        if not is_first and (head.base != self.head.name or not self.counted >= set(head.covers)):
-            return False
-        runs = self._open_runs(head)
-        covers = set(head.covers)
+    @property
+    def _is_first(self) -> bool:
+        """Whether nothing was read yet."""
+        return self._table.lists_all and not (self.head.name or self._counted)
+
+    def _continues(self, head: Head) -> bool:
+        """Return whether a head continues what was read: all deltas that it covers were counted."""
+        if head is self.head or self._is_first:
+            return True
+        return head.base == self.head.name and self.counted >= set(head.covers)
+
+    def _counted_with(self, head: Head) -> set[str]:
+        """Return the deltas that are in the statistics once a head is in force."""
+        return set(head.covers) | (self._counted - set(self.head.covers)) if head is not self.head else self._counted
+
+    def _adopt(self, head: Head, runs: Sequence[Run]) -> None:
+        """Take the runs of a head for the deltas that it covers."""
+        is_first, covers = self._is_first, set(head.covers)
         with self._changing():
-            self._counted = covers | (self._counted - set(self.head.covers))
+            self._counted = self._counted_with(head)
             self._unfolded = {batch: change for batch, change in self._unfolded.items() if batch not in covers}
             changes = tuple(self._unfolded.values())
             self.statistics = StoredStatistics(runs) if is_first else self.statistics.moved(runs, changes)
             self._set_head(head, runs)
-        return True
 
     def _set_head(self, head: Head, runs: Sequence[Run]) -> None:
         self.head, self._runs, self._last_number = head, runs, 0
         self.num_terms = max(self.num_terms, head.num_terms)
 
-    def _open_runs(self, head: Head) -> list[Run]:
-        known = {run.info: run for run in self._runs}
-        return [known.get(info) or Run.open(self._table, info) for info in head.runs]
-
-    def _read_deltas(self, listing: Listing) -> None:
-        new = {name: keys for name, keys in listing.entries("delta").items() if name not in self._counted}
-        rows = self._table.read([key for keys in new.values() for key in keys], packed=True)
+    def _add_rows(self, rows: Sequence[LogRow]) -> None:
+        """Count the deltas of some rows."""
         by_name: dict[str, list[LogRow]] = defaultdict(list)
         for row in rows:
             by_name[LogKey.parse(row.key).name].append(row)

@@ -10,14 +10,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from rag_bm25.errors import FormatError, StoreError
 from rag_bm25.statistics.log.batches import earlier
+from rag_bm25.statistics.log.birth import BIRTH, births_in, is_stray, require_same
 from rag_bm25.statistics.log.generation import KINDS
-from rag_bm25.statistics.log.keys import LogKey, complete_entries, range_after, range_of
+from rag_bm25.statistics.log.keys import LogKey, complete_entries, keys_of, range_after, range_of
 from rag_bm25.store.rows import LogRow
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from rag_bm25.store.protocol import LogStore
+    from rag_bm25.store.rows import KeyRange
 
 ROWS_PER_INSERT = 200  # of at most 64 KB
 LISTED = ("answers", "defaults", "delta", "head", "intent", "terms")  # in this order: see `list_new`
@@ -53,10 +55,11 @@ class Listing:
 
 
 class LogTable:
-    """Rows by their keys."""
+    """Rows by their keys, of the index with a birth id alone; without one, of that which the first listing finds."""
 
-    def __init__(self, store: LogStore) -> None:
+    def __init__(self, store: LogStore, birth: str = "") -> None:
         self.store = store
+        self.birth = birth
         self._marks: dict[str, str] = {}  # of each kind, the greatest name that was read
         self._marked: dict[str, float] = {}  # when it was first read
 
@@ -66,11 +69,20 @@ class LogTable:
         ranges = [range_after(kind, self._mark(kind)) for kind in LISTED]
         ranges += [range_of(*entry) for entry in watched]
         ranges += [range_after(kind) for kind in KINDS]  # all of them: they are few
-        return Listing(sorted(set(self.store.log_keys(ranges))))
+        return self._list(ranges)
 
     def list_all(self, *kinds: str) -> Listing:
         """List all rows of some kinds."""
-        return Listing(self.store.log_keys([range_after(kind) for kind in kinds]))
+        return self._list([range_after(kind) for kind in kinds])
+
+    def _list(self, ranges: Sequence[KeyRange]) -> Listing:
+        """List rows; raise where the index was dropped, or made again."""
+        keys = set(self.store.log_keys([*ranges, range_after(BIRTH)]))
+        births = births_in(keys)
+        self.birth = self.birth or min(births, default="")
+        if self.birth:
+            require_same(self.store.name, self.birth, births)
+        return Listing(sorted(key for key in keys.difference(keys_of(keys, BIRTH)) if not is_stray(key, births)))
 
     def list_of(self, kind: str, namespace: str) -> list[str]:
         """List the rows of a kind that are about one namespace, as their meta says."""

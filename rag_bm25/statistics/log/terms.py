@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rag_bm25.statistics.log.table import Listing, LogTable
     from rag_bm25.store.rows import LogRow
 
-ROWS_AT_ONCE = 64
+PACKED_AT_ONCE = 64  # rows
 TERMS_PER_ROW = 8_192  # twice as many do not fit, and would be packed in vain
 FEW_TERMS = 5_000  # entries with fewer are merged
 REMAINDER_SECONDS = 3600.0
@@ -141,11 +141,12 @@ class LogTerms:
         self._sizes.update(self._read(new, self._loaded))
 
     def _read(self, entries: Mapping[str, list[str]], loaded: Sequence[Vocabulary | KnownTerms]) -> dict[str, int]:
-        """Read entries, a few rows at a time; return how many terms each has, without those that another replaces."""
+        """Read entries; return how many terms each has, without those that another replaces."""
         sizes, replaced = dict.fromkeys(entries, 0), set[str]()
         keys = [key for parts in entries.values() for key in parts]
-        for start in range(0, len(keys), ROWS_AT_ONCE):
-            for row in self._table.read(keys[start : start + ROWS_AT_ONCE], packed=bool(loaded)):
+        size = PACKED_AT_ONCE if loaded else len(keys)  # without their terms, rows are small
+        for start in range(0, len(keys), size or 1):
+            for row in self._table.read(keys[start : start + size], packed=bool(loaded)):
                 sizes[LogKey.parse(row.key).name] += self._table.decode(TermsRow.decode_count, row)
                 replaced.update(self._table.decode(TermsRow.decode_replaced, row))
                 self._add_displaced(self._table.decode(TermsRow.decode_displaced, row))

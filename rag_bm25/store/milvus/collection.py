@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 import time
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from rag_bm25.errors import StoreError
+from rag_bm25.errors import IndexGoneError, StoreError
 from rag_bm25.store.milvus.limits import DENIED, MAX_ROWS, MESSAGE_BYTES, ReplyTooLargeError
-from rag_bm25.store.milvus.schema import DENSE, check_fields, entity_bytes, field_types, vector_fields
-from rag_bm25.store.storage import DEFAULT_STORAGE
+from rag_bm25.store.milvus.schema import DENSE, check_fields, entity_bytes, vector_fields
+from rag_bm25.store.storage import DEFAULT_STORAGE, sparse_params
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -26,6 +27,7 @@ U = TypeVar("U")
 PAGE = 1000
 MAKING_SECONDS = 2.0
 HOPELESS = re.compile(rf"{DENIED}|database\S* not found")  # nobody else makes it, either
+MISSING = re.compile(r"(?i)collection\b.*\bnot (found|exist)")
 STRONG: ConsistencyLevel = "Strong"  # of everything but searches
 # The client leaves the level of such a query to the collection, whatever it is told: hence it is created Strong.
 IN_KEY_ORDER = {"iterator": "True", "reduce_stop_for_best": "True"}
@@ -50,29 +52,54 @@ class Collection:
     def prepare(self) -> Engine:
         """Make the collection ready, once."""
         if not self.is_prepared:
-            self.engine.prepare(self.name)
+            with self._telling_loss():
+                self.engine.prepare(self.name)
             self.is_prepared = True
         return self.engine
+
+    def read(self, method: str, *args: Any, **options: Any) -> Any:
+        """Call a method of the client that reads from the collection."""
+        with self._telling_loss():
+            return self.engine.read(method, self.name, *args, **options)
+
+    def write(self, method: str, *args: Any, **options: Any) -> None:
+        """Call a method of the client that changes the collection."""
+        with self._telling_loss():
+            self._handle.writable().write(method, self.name, *args, **options)
+
+    @contextmanager
+    def _telling_loss(self) -> Iterator[None]:
+        """Name the index where the engine says, in its own terms, that the collection is not there."""
+        try:
+            yield
+        except StoreError as error:
+            if not MISSING.search(str(error)) or self.exists():
+                raise
+            raise IndexGoneError(f"{self._handle.name} was dropped while it was open: open it anew") from error
 
     def exists(self) -> bool:
         return bool(self.engine.read("has_collection", self.name))
 
     def describe(self) -> dict[str, Any]:
-        described: dict[str, Any] = self.engine.read("describe_collection", self.name)
+        described: dict[str, Any] = self.read("describe_collection")
         return described
 
     def describe_fields(self) -> list[dict[str, Any]]:
-        fields: list[dict[str, Any]] = self.describe()["fields"]
+        """Describe the fields; an alias is refused, since the two collections of an index have one name."""
+        described = self.describe()
+        if (real := described["collection_name"]) != self.name:
+            raise StoreError(f"{self.name} at {self.engine.place} is an alias of {real}: open {real}")
+        fields: list[dict[str, Any]] = described["fields"]
         return fields
 
     def index_names(self) -> list[str]:
-        names: list[str] = self.engine.read("list_indexes", self.name)
+        names: list[str] = self.read("list_indexes")
         return names
 
     def describe_storage(self, field: str) -> dict[str, Any]:
         """Return the storage options that the engine says the collection has, with the index of a sparse field."""
         collection = self.describe()
-        index = self.engine.read("describe_index", self.name, field) or {}
+        index = self.read("describe_index", field) or {}
         stored = {**collection.get("properties", {}), **index.get("params", {}), **index}
         names = ("index_type", "inverted_index_algo", "quant_type")
         return {
@@ -81,11 +108,15 @@ class Collection:
             **{name: stored[name] for name in names if name in stored},
         }
 
-    def is_complete(self, fields: Mapping[str, Mapping[str, Any]]) -> bool:
-        """Return whether the collection exists with its indexes; other fields are a ``FormatError``."""
-        if not self.exists():
+    def find_fields(self) -> list[dict[str, Any]]:
+        """Return the fields of the collection, none if it does not exist."""
+        return self.describe_fields() if self.exists() else []
+
+    def is_complete(self, fields: Mapping[str, Mapping[str, Any]], found: Sequence[Mapping[str, Any]]) -> bool:
+        """Return whether the collection, as found, has its indexes; other fields are a ``FormatError``."""
+        if not found:
             return False
-        check_fields(self.name, fields, field_types(self.describe_fields()))
+        check_fields(self.name, fields, found)
         return set(vector_fields(fields)) <= set(self.index_names())
 
     def complete(
@@ -95,7 +126,7 @@ class Collection:
         storage: StorageOptions = DEFAULT_STORAGE,
     ) -> None:
         """Create the collection and its indexes, as far as they are missing."""
-        if self.is_complete(fields):
+        if self.is_complete(fields, self.find_fields()):
             return
         engine = self._handle.writable()
         engine.check_collection(self.name)
@@ -121,20 +152,26 @@ class Collection:
         self._handle.writable()
         engine = self.prepare()
         for message in split_messages(entities, engine.dense_bytes):
-            engine.write("insert", self.name, message)
+            self.write("insert", message)
             engine.after_write(self.name, len(message))
 
     def delete(self, keys: Sequence[str]) -> None:
         self._handle.writable()
         engine = self.prepare()
         for page in pages(keys, PAGE):
-            engine.write("delete", self.name, ids=list(page))
+            self.write("delete", ids=list(page))
             engine.after_write(self.name, 0)
+
+    def num_rows(self) -> int | None:
+        """Return the number of rows, if the engine knows it without loading them; else None."""
+        with self._telling_loss():
+            return self.engine.num_rows(self.name)
 
     def query(self, clause: str, output: Sequence[str], **options: Any) -> list[dict[str, Any]]:
         """Read the rows that are stored now, those of other writers too."""
-        found: list[dict[str, Any]] = self.prepare().read(
-            "query", self.name, filter=clause, output_fields=list(output), consistency_level=STRONG, **options
+        self.prepare()
+        found: list[dict[str, Any]] = self.read(
+            "query", filter=clause, output_fields=list(output), consistency_level=STRONG, **options
         )
         return found
 
@@ -216,7 +253,7 @@ def _collection_options(storage: StorageOptions) -> dict[str, Any]:
 
 def _sparse_index(storage: StorageOptions) -> dict[str, Any]:
     """Write storage options as those of an index of sparse vectors."""
-    params = {name: value for name, value in storage.given().items() if name in {"inverted_index_algo", "quant_type"}}
+    params = sparse_params(storage)
     if storage.mmap is not None:  # what the index is told goes before what the collection is told
         params[MMAP] = _switch(storage.mmap)
     kind = {"index_type": storage.index_type or SPARSE_INDEX, "metric_type": SPARSE_METRIC}

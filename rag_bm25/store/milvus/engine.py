@@ -63,6 +63,7 @@ class Engine:
     dense_bytes = MESSAGE_BYTES  # of dense vectors in a message or a reply
     dialect: Dialect = Dialect()
     version = ""
+    file_id: tuple[int, int] | None = None  # device and inode of the database file, if it is one
     options: dict[str, Any]
     client: Any
 
@@ -195,7 +196,7 @@ class EmbeddedEngine(Engine):
         except BaseException:
             self._lock.release()
             raise
-        self._identity = _identity(path)
+        self.file_id = _identity(path)
 
     def write(self, method: str, *args: Any, **kwargs: Any) -> Any:
         """Call a method of the client that changes something, and check that the file is still in place."""
@@ -226,14 +227,14 @@ class EmbeddedEngine(Engine):
 
     def is_at(self, path: Path) -> bool:
         """Return whether a path leads to the database, under whatever name."""
-        return self._identity is not None and self._identity == _identity(path)
+        return self.file_id is not None and self.file_id == _identity(path)
 
     def check_in_place(self) -> None:
         """Refuse to go on if the database is no longer at its path.
 
         The engine would go on in memory, or in a file that has no name.
         """
-        if not self._loss and (now := _identity(self.path)) != self._identity:
+        if not self._loss and (now := _identity(self.path)) != self.file_id:
             became = "was moved or deleted" if now is None else "was replaced by another one"
             self._loss = (
                 f"{self.place} {became} while it was open. The last write may be lost, and further writes are refused. "

@@ -12,7 +12,6 @@ from rag_bm25.store.milvus.schema import (
     LOG_FACTS,
     LOG_FIELDS,
     check_fields,
-    field_types,
     log_entity,
     log_row,
     name_generation,
@@ -43,7 +42,7 @@ class MilvusLogStore:
     def exists(self) -> bool:
         """Return whether the log exists and is complete."""
         try:
-            return self._log.is_complete(LOG_FIELDS)
+            return self._log.is_complete(LOG_FIELDS, self._log.find_fields())
         except FormatError:
             self._check_kind()
             return True  # of another format, which its parameters name
@@ -54,9 +53,9 @@ class MilvusLogStore:
 
     def _check_kind(self) -> None:
         """Refuse a collection that is the log of no index, of whatever format."""
-        found = field_types(self._log.describe_fields())
         wanted = {name: LOG_FIELDS[name] for name in LOG_FACTS}
-        check_fields(self._log.name, wanted, {name: type_ for name, type_ in found.items() if name in wanted})
+        found = [field for field in self._log.describe_fields() if field["name"] in wanted]
+        check_fields(self._log.name, wanted, found)
 
     def create(self) -> None:
         """Create the log, as far as it is missing."""

@@ -79,6 +79,11 @@ def vector_fields(fields: Mapping[str, Mapping[str, Any]]) -> list[str]:
     return [name for name, field in fields.items() if field["datatype"].endswith("FLOAT_VECTOR")]
 
 
+def dense_dim(described: Sequence[Mapping[str, Any]]) -> int | None:
+    """Return the dimension of the dense vectors, None without any."""
+    return next((field["params"].get("dim") for field in described if field["name"] == DENSE), None)
+
+
 def field_types(described: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     """Return the type of each field that the client describes; dense vectors have their dimension."""
     return {field["name"]: _type_name(field["type"].name, field["params"].get("dim")) for field in described}
@@ -88,9 +93,15 @@ def _type_name(datatype: str, dim: int | None) -> str:
     return datatype if dim is None else f"{datatype}({dim})"
 
 
-def check_fields(collection: str, fields: Mapping[str, Mapping[str, Any]], found: Mapping[str, str]) -> None:
-    """Compare the wanted fields with the types that :func:`field_types` found; refuse a difference."""
+def check_fields(
+    collection: str, fields: Mapping[str, Mapping[str, Any]], described: Sequence[Mapping[str, Any]]
+) -> None:
+    """Compare the wanted fields with those that the client describes; refuse a difference.
+
+    Nullable fields that somebody has added are left alone: a server may not be able to drop them again.
+    """
     wanted = {name: _type_name(field["datatype"], field.get("dim")) for name, field in fields.items()}
+    found = field_types([field for field in described if field["name"] in wanted or not field.get("nullable")])
     if wanted != found:
         differing = sorted(name for name in wanted.keys() | found.keys() if wanted.get(name) != found.get(name))
         shown = ", ".join(
@@ -161,10 +172,12 @@ def entity_bytes(entity: Mapping[str, Any]) -> int:
 
 
 def _value_bytes(value: str | SparseVector | Mapping[str, Any] | NDArray[np.float32] | int) -> int:
+    if isinstance(value, str):
+        return 4 * len(value) + 16
     if isinstance(value, SparseVector):
         return 8 * len(value) + 16
     if isinstance(value, np.ndarray):
         return value.nbytes + 16
-    if isinstance(value, str):
-        return 4 * len(value) + 16
+    if isinstance(value, int) or not value:
+        return 40  # an integer has at most 20 characters
     return len(json.dumps(value)) + 16

@@ -103,7 +103,7 @@ class ChunkSearch:
     def _hits(self, queries: Sequence[Any], request: Mapping[str, Any]) -> list[Hits]:
         """Call the engine."""
         options = {"data": queries, "consistency_level": self._consistency, **request}
-        found = self._chunks.engine.read("search", self._chunks.name, **options)
+        found = self._chunks.read("search", **options)
         return [[(float(hit["distance"]), hit["entity"]) for hit in hits] for hits in found]
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import base64
 import socket
+import time
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 import grpc
-from tenacity import Retrying, retry_if_exception, wait_random_exponential
+from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_random_exponential
 
+from rag_bm25.budget import check_budget
 from rag_bm25.errors import StoreError
 from rag_bm25.store.milvus.address import login_in
 from rag_bm25.store.milvus.client import pymilvus
@@ -34,6 +36,7 @@ LATE_SECONDS = 60.0  # during which a server may go on with a write that it shou
 DEFAULT_PORT = 19530
 PROBE_TIMEOUT = 2.0
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0
+UNKNOWN_NAME = "is not known"
 NOT_LOADED = frozenset({101, 201})  # collection, partitions
 # Codes of a server that restarts or recovers: service, collection, partition, channel, segment or node not ready.
 UNREADY = NOT_LOADED | {1, 2, 103, 106, 202, 503, 505, 507, 901, 905}
@@ -65,23 +68,30 @@ class Server(Engine):
         token = connection.token or unquote(login_in(uri))
         self._secrets = _secrets(uri, token)
         self.options: dict[str, Any] = {"timeout": CALL_TIMEOUT if timeout is None else timeout}
+        self.client = self._connect(seconds, token=token, grpc_options=self.channel, **_certificates(connection.tls))
+
+    def _connect(self, seconds: float, **options: Any) -> Any:
+        """Connect, for some seconds also to a server that restarts."""
+        began, failure = time.monotonic(), f"cannot reach Milvus at {self.place}"
+        repeated = Retrying(
+            retry=retry_if_exception(lambda error: not _is_refused(error) and self._has_known_name()),
+            wait=wait_random_exponential(FIRST_PAUSE, LONGEST_PAUSE),
+            stop=stop_after_delay(min(RETRY_SECONDS, seconds)),
+            reraise=True,
+        )
         try:
-            self.client = connect_client(
-                self.place,
-                f"cannot reach Milvus at {self.place} within {seconds:g} s",
-                token=token,
-                timeout=seconds,
-                grpc_options=self.channel,
-                **_certificates(connection.tls),
-            )
+            return repeated(connect_client, self.place, failure, timeout=seconds, **options)
         except StoreError as error:
             if _is_refused(error):
-                msg = f"Milvus at {self.place} refused {'the token' if token else 'a connection without a token'}"
-                raise StoreError(msg) from error
+                given = "the token" if options["token"] else "a connection without a token"
+                raise StoreError(f"Milvus at {self.place} refused {given}") from error
             raise StoreError(
-                f"{error}: {_find_cause(self.place)}; check that it runs, its address and port, http or https, "
-                "certificates, and whether a proxy is set"
+                f"{error}, tried for {time.monotonic() - began:.1f} s: {_find_cause(self.place)}; check that it runs, "
+                "its address and port, http or https, certificates, and whether a proxy is set"
             ) from error.__cause__
+
+    def _has_known_name(self) -> bool:
+        return UNKNOWN_NAME not in _find_cause(self.place)
 
     @property
     def late_seconds(self) -> float:
@@ -114,6 +124,7 @@ class Server(Engine):
 
     def _is_too_late(self, state: RetryCallState) -> bool:
         """Return whether to give up: a server that restarts is unready for longer than it is not reached."""
+        check_budget()  # of a request that would wait longer than it may
         timeout: float = self.options["timeout"]
         error = state.outcome and state.outcome.exception()
         seconds = timeout if error and _is_unready(error) else min(RETRY_SECONDS, timeout)
@@ -191,7 +202,7 @@ def _find_cause(place: str) -> str:
     try:
         socket.create_connection((parts.hostname, parts.port or DEFAULT_PORT), timeout=PROBE_TIMEOUT).close()
     except socket.gaierror:
-        return f"the name {parts.hostname!r} is not known"
+        return f"the name {parts.hostname!r} {UNKNOWN_NAME}"
     except ConnectionRefusedError:
         return "nothing listens on that port"
     except OSError as error:
@@ -221,7 +232,7 @@ def _is_refusal(error: StoreError) -> bool:
     return _code(error) in REFUSALS
 
 
-def _is_refused(error: StoreError) -> bool:
+def _is_refused(error: BaseException) -> bool:
     cause = error.__cause__ and error.__cause__.__cause__  # the client's error, and the call's
     return isinstance(cause, grpc.Call) and cause.code() == grpc.StatusCode.UNAUTHENTICATED
 

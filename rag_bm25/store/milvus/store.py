@@ -12,6 +12,7 @@ from rag_bm25.errors import FormatError
 from rag_bm25.store.milvus.collection import Collection
 from rag_bm25.store.milvus.connection import Connection
 from rag_bm25.store.milvus.expressions import where_clause
+from rag_bm25.store.milvus.halves import has_fields, refuse_half
 from rag_bm25.store.milvus.log_store import MilvusLogStore
 from rag_bm25.store.milvus.schema import (
     CHUNK_FIELDS,
@@ -23,7 +24,7 @@ from rag_bm25.store.milvus.schema import (
     chunk_fields,
     chunk_output,
     chunk_row,
-    field_types,
+    dense_dim,
     name_generation,
 )
 from rag_bm25.store.milvus.searching import ChunkSearch
@@ -37,7 +38,7 @@ from rag_bm25.store.storage import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -103,10 +104,22 @@ class MilvusStore(MilvusLogStore):
         return self._open.write_lock
 
     @property
+    def place(self) -> tuple[object, ...]:
+        file = self._open.file_id
+        return (self._log.describe()["collection_id"],) if file is None else (*file, self._log.name)
+
+    @property
     def late_seconds(self) -> float:
         return self._open.late_seconds
 
     def successor(self) -> MilvusStore:
+        return self._at(self.generation + 1)
+
+    def first(self) -> MilvusStore:
+        return self._at(1)
+
+    def _at(self, generation: int) -> MilvusStore:
+        """Open the store of a generation."""
         connection = self._connection
         return type(self)(
             connection.uri,
@@ -117,7 +130,7 @@ class MilvusStore(MilvusLogStore):
             read_only=self._handle.read_only,
             consistency=self._consistency,
             storage=self._storage,
-            generation=self.generation + 1,
+            generation=generation,
         )
 
     def reveal_rows(self) -> None:
@@ -126,10 +139,12 @@ class MilvusStore(MilvusLogStore):
 
     def exists(self) -> bool:
         require_effective(self._storage, self._open.storage_choices(), self._open.dialect.engine)
-        if not (self._has_complete_chunks() and super().exists()):
-            return False
-        self._require_same_storage()
-        return True
+        has_chunks, has_log = self._has_complete_chunks(), super().exists()
+        if has_chunks != has_log:
+            refuse_half(self._handle, self._log if has_log else self._chunks, is_log=has_log)
+        if has_chunks and has_log:
+            self._require_same_storage()
+        return has_chunks and has_log
 
     def has_collections(self) -> bool:
         has_chunks, has_log = self._chunks.exists(), self._log.exists()
@@ -137,6 +152,8 @@ class MilvusStore(MilvusLogStore):
             self._has_complete_chunks()  # for their fields
         if has_log:
             self._check_kind()
+        if has_chunks != has_log:
+            refuse_half(self._handle, self._log if has_log else self._chunks, is_log=has_log)
         return has_chunks or has_log
 
     def index_names(self) -> list[str]:
@@ -147,11 +164,8 @@ class MilvusStore(MilvusLogStore):
 
     def _is_index(self, name: str) -> bool:
         """Return whether two collections have the fields of an index."""
-        pair: dict[str, Iterable[str]] = {name: CHUNK_FIELDS, f"{name}_bm25": LOG_FACTS}
-        return all(
-            field_types(Collection(self._handle, each).describe_fields()).keys() >= set(fields)
-            for each, fields in pair.items()
-        )
+        chunks, log = Collection(self._handle, name), Collection(self._handle, f"{name}_bm25")
+        return has_fields(chunks, CHUNK_FIELDS) and has_fields(log, LOG_FACTS)
 
     def compact(self) -> bool:
         return self._handle.writable().compact()
@@ -171,14 +185,10 @@ class MilvusStore(MilvusLogStore):
             check_metric(self.name, self._dense_field(), dense.metric, FormatError)
 
     def dense_dim(self) -> int | None:
-        return self._read_dense_dim() if self._chunks.exists() else None
-
-    def _read_dense_dim(self) -> int | None:
-        fields = self._chunks.describe_fields()
-        return next((field["params"].get("dim") for field in fields if field["name"] == DENSE), None)
+        return dense_dim(self._chunks.find_fields())
 
     def drop(self) -> None:
-        with self._log_changes():
+        with self.write_lock, self._log_changes():  # not within a batch
             self._drop_log()  # first: statistics without their chunks would be taken for those of an index
             self._chunks.drop()
         self._dense, self._knows_dense = None, False
@@ -222,7 +232,7 @@ class MilvusStore(MilvusLogStore):
         return self._chunks.doubled_keys("pk")
 
     def count_unloaded(self) -> int:
-        stored = self._open.num_rows(self._chunks.name)
+        stored = self._chunks.num_rows()
         return self.count_chunks() if stored is None else stored
 
     def storage_info(self) -> StorageInfo:
@@ -235,12 +245,13 @@ class MilvusStore(MilvusLogStore):
             require_same_storage(self.name, self.storage_info(), self._storage)
 
     def _has_complete_chunks(self) -> bool:
-        return self._chunks.is_complete(chunk_fields(self.dense_dim()))
+        found = self._chunks.find_fields()
+        return self._chunks.is_complete(chunk_fields(dense_dim(found)), found)
 
     def _dense_field(self) -> DenseField | None:
         """Return the stored dense field; once the collection is there, it is not read again."""
-        if not self._knows_dense and self._chunks.exists():
-            if (dim := self._read_dense_dim()) is not None:
+        if not self._knows_dense and (fields := self._chunks.find_fields()):
+            if (dim := dense_dim(fields)) is not None:
                 index = self._open.read("describe_index", self._chunks.name, DENSE)
                 self._dense = DenseField(dim, index["metric_type"])
             self._knows_dense = True

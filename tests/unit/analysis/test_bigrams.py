@@ -8,7 +8,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from rag_bm25.analysis import Analyzer, AnalyzerConfig
-from rag_bm25.analysis.bigrams import SHORT
+from rag_bm25.analysis.channels import SHORT
 from rag_bm25.analysis.normalization import join_lines, normalize
 from rag_bm25.analysis.text import AnalysedText
 from rag_bm25.errors import ParameterError

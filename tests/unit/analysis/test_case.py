@@ -4,7 +4,7 @@ import pytest
 from support.memory_store import MemoryStore
 
 from rag_bm25 import Analyzer, AnalyzerConfig, BM25Index, IndexConfig, Query
-from rag_bm25.analysis.case import settle_case
+from rag_bm25.analysis.normalization import settle_case
 from rag_bm25.analysis.text import AnalysedText
 
 WORDS = Analyzer(AnalyzerConfig(bigrams=False, characters=False, word_bigrams=False))

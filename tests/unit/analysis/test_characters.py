@@ -5,7 +5,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rag_bm25.analysis import Analyzer, AnalyzerConfig
-from rag_bm25.analysis.characters import COMMON, characters_of
+from rag_bm25.analysis.channels import COMMON, characters_of
 from rag_bm25.analysis.stop_words import CHINESE_QUESTION_WORDS
 from rag_bm25.vectors.terms import is_character
 

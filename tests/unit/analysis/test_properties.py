@@ -10,8 +10,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from rag_bm25.analysis import Analyzer, AnalyzerConfig
-from rag_bm25.analysis.case import settle_capitals
-from rag_bm25.analysis.normalization import _APART, is_plain, normalize
+from rag_bm25.analysis.normalization import _APART, is_plain, normalize, settle_capitals
 from rag_bm25.analysis.runs import find_ideographs, find_runs
 from rag_bm25.analysis.text import AnalysedText
 from rag_bm25.vectors.terms import BIGRAM_MARK, CHANNELS, channel_of, is_bigram, is_word_bigram

@@ -4,7 +4,6 @@ import builtins
 import functools
 import json
 import random
-import sys
 import threading
 import warnings
 from collections.abc import Callable
@@ -12,12 +11,14 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from support.data import shared_data
 from support.programs import environment, run_python
 
 from rag_bm25.analysis import Analyzer, AnalyzerConfig, segmentation
 from rag_bm25.analysis.dictionary import read_dictionary, whole_word_frequencies
-from rag_bm25.analysis.segmentation import load_segmenter
+from rag_bm25.analysis.segmentation import RUN_END, Cutters, load_segmenter
 from rag_bm25.errors import MissingExtraError
 
 
@@ -36,7 +37,6 @@ def _no_rjieba(monkeypatch: pytest.MonkeyPatch, _nothing_loaded: None) -> None:
             raise ModuleNotFoundError(name)
         return real_import(name, *args, **kwargs)
 
-    monkeypatch.delitem(sys.modules, "rag_bm25.analysis.rjieba_segmenter", raising=False)
     monkeypatch.setattr(builtins, "__import__", import_)
 
 
@@ -243,3 +243,11 @@ def test_no_cache_of_the_dictionary_is_read_or_written(
         monkeypatch.setattr(f"marshal.{name}", refuse)
     assert "合同" in Analyzer(AnalyzerConfig(user_words=["云计算合"]), segmenter=segmenter)("劳动合同")
     assert [path.name for path in tmp_path.iterdir()] == ["jieba.cache"]
+
+
+@pytest.mark.parametrize("mode", ["exact", "search"])
+@pytest.mark.parametrize("name", ["jieba", "rjieba"])
+@given(st.lists(st.text("增值税的中华人民共和国劳动合同法了龥鿕", min_size=1, max_size=8), max_size=8))
+def test_runs_that_are_cut_at_once_have_the_words_that_each_has(name: Any, mode: Any, runs: list[str]) -> None:
+    cutters = dict(zip(("exact", "search"), Cutters.of(name, {}), strict=True))[mode]
+    assert cutters.cut_all(runs) == [word for run in runs for word in (*cutters.cut(run), RUN_END)]

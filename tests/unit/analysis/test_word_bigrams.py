@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import re
 from itertools import pairwise
+from typing import Any
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given
@@ -9,6 +11,8 @@ from hypothesis import strategies as st
 
 from rag_bm25.analysis import Analyzer, AnalyzerConfig
 from rag_bm25.analysis.stop_words import ENGLISH_QUESTION_WORDS, LUCENE_33
+from rag_bm25.analysis.word_bigrams import WordBigrams
+from rag_bm25.analysis.words import Stemming, TermMemo, WordRules
 from rag_bm25.vectors.terms import BIGRAM_MARK
 
 PLAIN = Analyzer(AnalyzerConfig(stem=False))
@@ -80,3 +84,16 @@ def test_chinese_fills_no_memo() -> None:
 def test_a_dropped_word_has_bigrams_whatever_is_left_of_it() -> None:
     config = AnalyzerConfig(split_camel_case=True, question_words=("getname", "get"))
     assert Analyzer(config).query("getName parser")[:3] == ["name", "parser", "\0getnam parser"]
+
+
+@given(
+    st.lists(st.sampled_from(["e", "The", "state", "of", "IT", "getUser", "A", "us"]), min_size=2, max_size=7),
+    st.lists(st.sampled_from([".", "-", "_", "__"]), min_size=6, max_size=6),
+    st.sampled_from(["identifiers", "all"]),
+)
+def test_compounds_of_letters_are_those_of_any_other_compound(words: list[str], signs: list[str], rule: Any) -> None:
+    run = "".join(part for pair in zip(words, signs, strict=False) for part in pair) + words[-1]
+    terms = TermMemo(WordRules({"the", "of", "a"}, rule), Stemming(stem=True))
+    made = WordBigrams(terms).make(run)
+    with patch("rag_bm25.analysis.word_bigrams.joined_letters", return_value=None):
+        assert WordBigrams(terms).make(run) == made

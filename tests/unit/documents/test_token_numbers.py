@@ -34,7 +34,7 @@ def test_tokens_get_the_numbers_of_a_dictionary(chunks: list[list[str]]) -> None
     assert found.terms == list(expected)
     assert found.numbers.tolist() == [expected[token] for chunk in chunks for token in chunk]
     assert found.per_chunk.tolist() == list(map(len, chunks))
-    assert (found.numbers.dtype, found.per_chunk.dtype) == (np.int64, np.int64)
+    assert (found.numbers.dtype, found.per_chunk.dtype) == (np.uint32, np.int64)
 
 
 @given(CHUNKS, st.integers(1, 5))

@@ -86,7 +86,7 @@ def updating(filled: BM25Index, store: MemoryStore, request: pytest.FixtureReque
         filled.add(["apple"], ids=["1"])
     old = {row.id: row for row in store.collections.chunks.values()}["1"]
     filled.add(["apple apple"], ids=["1"])
-    store.collections.chunks[old.pk] = old
+    store.insert_chunks([old])
     assert pk_digest("", "1") + request.param in store.collections.chunks
     store.calls.clear()
     return filled
@@ -112,7 +112,7 @@ def test_many_updates_under_way_cost_few_searches(index: BM25Index, store: Memor
     index.add(["apple pie"] * 20, ids=ids)
     old = dict(store.collections.chunks)
     index.add(["apple tart"] * 20, ids=ids)
-    store.collections.chunks.update(old)
+    store.insert_chunks(list(old.values()))
     store.calls.clear()
     assert {hit.text for hit in index.search("apple", 20)} == {"apple tart"}
     assert store.calls == ["search", "search"]

@@ -463,7 +463,7 @@ def test_a_body_that_trickles_or_stops_is_not_waited_for(
 
 
 def test_faults_of_the_server_tell_nothing(make_asker: Callable[..., Any], caplog: pytest.LogCaptureFixture) -> None:
-    from rag_bm25.errors import StoreError
+    from rag_bm25.errors import IndexGoneError, StoreError
 
     asker = make_asker()
 
@@ -476,6 +476,7 @@ def test_faults_of_the_server_tell_nothing(make_asker: Callable[..., Any], caplo
 
     assert_refused(fail(RuntimeError("secret")), 500, "internal")
     assert_refused(fail(StoreError("http://host failed")), 503, "index_failed")
+    assert_refused(fail(IndexGoneError("docs was made again: open it anew")), 503, "index_gone")
     for place in (fail(RuntimeError("secret")).text, caplog.text):
         assert "secret" not in place
         assert "Traceback" not in place

@@ -65,8 +65,8 @@ def test_the_intent_of_a_batch_takes_the_delta_of_the_last_one_along(config: Ind
     store.calls.clear()
     index.add(["apple"], ids=["b"])
     assert store.calls == ["get_chunks", "insert_log", "insert_chunks"]
-    assert sorted(map(kind_of, stored(store))) == ["config", "delta", "intent", "intent", "terms"]
-    assert sorted(map(kind_of, store.log_keys()))[1:3] == ["delta", "delta"]
+    assert sorted(map(kind_of, stored(store))) == ["birth", "config", "delta", "intent", "intent", "terms"]
+    assert sorted(map(kind_of, store.log_keys()))[2:4] == ["delta", "delta"]
 
 
 def test_a_crash_after_each_write_leaves_a_whole_log(config: IndexConfig) -> None:

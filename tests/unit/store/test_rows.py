@@ -1,14 +1,16 @@
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import pytest
+from pymilvus import DataType
 from support.rows import ONE
 
 from rag_bm25.errors import FormatError, ParameterError
 from rag_bm25.store.milvus.collection import split_messages
-from rag_bm25.store.milvus.schema import check_fields, chunk_entity, chunk_fields, chunk_row, entity_bytes
+from rag_bm25.store.milvus.schema import CHUNK_FIELDS, check_fields, chunk_entity, chunk_fields, chunk_row, entity_bytes
 from rag_bm25.store.rows import ChunkRow, DenseField
 
 
@@ -65,11 +67,26 @@ class TestMessages:
         assert list(split_messages([chunk_entity(row())] * 3, 0)) == [[chunk_entity(row())] * 3]
 
 
+def described(fields: Mapping[str, Mapping[str, Any]], **more: Any) -> list[dict[str, Any]]:
+    """Describe fields as the client does."""
+    return [
+        {"name": name, "type": DataType[field["datatype"]], "params": {"dim": field.get("dim")}, **more}
+        for name, field in fields.items()
+    ]
+
+
 class TestFields:
+    def test_nullable_fields_that_somebody_has_added_are_left_alone(self) -> None:
+        """A server of 2.6 cannot drop them again."""
+        added = {"owner": {"datatype": "VARCHAR"}}
+        check_fields("docs", CHUNK_FIELDS, [*described(CHUNK_FIELDS), *described(added, nullable=True)])
+        with pytest.raises(FormatError, match=r"differ: owner \(is VARCHAR, must be absent\)$"):
+            check_fields("docs", CHUNK_FIELDS, [*described(CHUNK_FIELDS), *described(added)])
+
     def test_another_dimension_is_named(self) -> None:
-        found = {name: field["datatype"] for name, field in chunk_fields(None).items()}
+        found = described(chunk_fields(None))
         check_fields("docs", chunk_fields(None), found)
         with pytest.raises(FormatError, match=r"differ: dense \(is FLOAT_VECTOR\(8\), must be FLOAT_VECTOR\(16\)\)$"):
-            check_fields("docs", chunk_fields(16), {**found, "dense": "FLOAT_VECTOR(8)"})
+            check_fields("docs", chunk_fields(16), [*found, *described({"dense": chunk_fields(8)["dense"]})])
         with pytest.raises(FormatError, match=r"differ: dense \(is missing, must be FLOAT_VECTOR\(16\)\)$"):
             check_fields("docs", chunk_fields(16), found)

@@ -35,6 +35,10 @@ def test_options_become_those_of_milvus() -> None:
         "metric_type": "IP",
         "params": {"inverted_index_algo": "DAAT_WAND", "quant_type": "fp32", "mmap.enabled": "true"},
     }
+    assert _sparse_index(StorageOptions(quant_type="fp32"))["params"] == {
+        "inverted_index_algo": "DAAT_MAXSCORE",  # a server of index version 10 would build SINDI, which is fp16
+        "quant_type": "fp32",
+    }
     assert _collection_options(StorageOptions()) == {"num_shards": 1}
     assert _sparse_index(StorageOptions()) == {"index_type": "SPARSE_INVERTED_INDEX", "metric_type": "IP"}
     assert _sparse_index(StorageOptions(mmap=False))["params"] == {"mmap.enabled": "false"}

@@ -15,6 +15,8 @@ from rag_bm25.vectors.terms import (
     TermIds,
     Vocabulary,
     assign_known_ids,
+    channel_of,
+    channels_of,
     displaced_terms,
     is_bigram,
     num_words,
@@ -69,6 +71,31 @@ def test_displaced_terms_are_those_whose_id_is_not_their_hash(moved: dict[str, b
 def test_term_ids_hash_what_is_not_displaced() -> None:
     ids = TermIds({"moved": 7})
     assert (ids["moved"], ids["other"]) == (7, term_id("other"))
+
+
+@given(st.lists(any_terms | st.just("a\ud800"), unique=True))
+def test_term_ids_of_many_are_those_of_each(some: list[str]) -> None:
+    displaced = dict.fromkeys(some[::3], 7)
+    found = TermIds(displaced).of(some)
+    assert [found[term] for term in some] == [TermIds(displaced)[term] for term in some]
+
+
+@given(st.lists(any_terms | any_terms.map(lambda text: f"{BIGRAM_MARK}{text}")))
+def test_channels_of_many_are_those_of_each(some: list[str]) -> None:
+    assert channels_of(some).tolist() == list(map(channel_of, some))
+
+
+@given(st.lists(st.lists(any_terms, max_size=12, unique=True), max_size=4), st.sampled_from([200, terms.ID_SPACE]))
+def test_terms_that_are_looked_up_at_once_get_the_ids_of_one_after_the_other(
+    batches: list[list[str]], space: int
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(terms, "ID_SPACE", space)
+        at_once, each = Vocabulary().stage(), Vocabulary().stage()
+        for batch in batches:
+            at_once.look_up(batch)
+            assert dict(at_once) == {term: each[term] for term in dict(at_once)}
+        assert at_once.new == each.new
 
 
 def test_the_channels_have_spaces_of_their_own() -> None:

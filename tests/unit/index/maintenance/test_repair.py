@@ -265,7 +265,7 @@ def test_parameters_that_cannot_be_read_are_replaced_by_the_given_ones(
 def test_parameters_of_another_shape_are_replaced_by_the_given_ones(
     filled: BM25Index, store: MemoryStore, config: IndexConfig
 ) -> None:
-    [row] = ConfigRow.encode({"document": {}})
+    [row] = ConfigRow.encode({"document": {}}, filled._live.log.birth)
     store.collections.log[row.key] = row
     with pytest.raises(FormatError, match="the stored parameters are damaged"):
         BM25Index.from_store(store.reopen(), repair=True)
@@ -273,7 +273,7 @@ def test_parameters_of_another_shape_are_replaced_by_the_given_ones(
 
 
 @pytest.mark.parametrize(
-    ("version", "way_out"), [(2, "`rag-bm25 reindex --to-collection NAME` makes"), (5, "upgrade rag_bm25")]
+    ("version", "way_out"), [(2, "`rag-bm25 reindex --to-collection NAME` makes"), (6, "upgrade rag_bm25")]
 )
 def test_an_index_of_another_format_is_not_repaired(
     filled: BM25Index, store: MemoryStore, config: IndexConfig, version: int, way_out: str

@@ -26,7 +26,7 @@ def test_report_counts_rows_and_terms(index: BM25Index) -> None:
 def test_wrong_totals_and_df_are_named(index: BM25Index, store: MemoryStore) -> None:
     index.add(["apple pie"], namespace="x")
     wrong = Contribution(1, 5, np.array([term_id("apple")], np.uint32), np.array([2]))
-    store.insert_log(DeltaRow.encode("f" * 24, Delta("x", wrong)))
+    store.insert_log(DeltaRow.encode("f" * 24 + index._live.log.birth, Delta("x", wrong)))
     report = index.verify()
     assert not report.ok
     assert report.differences == [

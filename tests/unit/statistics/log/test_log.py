@@ -11,6 +11,7 @@ from rag_bm25.errors import FormatError, StoreError
 from rag_bm25.statistics.log.keys import LogKey, keys_of
 from rag_bm25.statistics.log.log import StatisticsLog
 from rag_bm25.statistics.log.repair import overwrite
+from rag_bm25.statistics.log.settings import ensure_birth
 from rag_bm25.statistics.log.writes import Change, Delta, DeltaRow, Intent
 from rag_bm25.store.rows import LogRow
 from rag_bm25.vectors.terms import Vocabulary, term_id
@@ -269,6 +270,7 @@ def test_newer_model_counts_where_the_clock_steps_back(store: MemoryStore, monke
 
 def test_repair_keeps_a_sound_model_and_drops_a_damaged_one(store: MemoryStore) -> None:
     model = AnswerModel(-1.5, Signals(1.0, 2.0, 3.0, 0.1), QueryWeighting(idf="lucene", k3=None))
+    ensure_birth(store)
     log = read_anew(store)
     log.write_answers(model)
     overwrite(store, {}, Vocabulary())

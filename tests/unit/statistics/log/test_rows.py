@@ -176,7 +176,7 @@ def test_a_row_does_not_unpack_to_more_than_its_limit(monkeypatch: pytest.Monkey
 def test_parameters_that_nobody_could_read_are_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rag_bm25.statistics.log.settings.MAX_CONFIG", 10)
     with pytest.raises(ParameterError, match="the parameters of an index must have at most 10 bytes of JSON, got 15"):
-        ConfigRow.encode({"words": "abc"})
+        ConfigRow.encode({"words": "abc"}, "")
 
 
 def test_terms_are_cut_into_rows_that_can_be_read(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ from rag_bm25.errors import FormatError
 from rag_bm25.statistics.corpus import Contribution
 from rag_bm25.statistics.count_table import Counts as MarkedCounts
 from rag_bm25.statistics.log import packing, runs, table
-from rag_bm25.statistics.log.runs import HeldSums, Part, PartTotal, Run, Sums, merge, write_run
+from rag_bm25.statistics.log.runs import HeldSums, Part, PartTotal, Run, Sums, merge, open_runs, write_run
 from rag_bm25.statistics.log.stored_statistics import StoredStatistics
 from rag_bm25.statistics.log.table import LogTable
 
@@ -131,7 +131,7 @@ def test_sum_of_runs_is_that_of_what_they_were_made_of(
         held_ones = [held(changes) for changes in history[cut:]]
         sources = [write_run(log_table, next(names), 1, written), *held_ones] if written else held_ones
         total = write_run(log_table, next(names), 2, sources)
-        opened = Run.open(log_table, total.info)
+        opened = open_runs(log_table, [total.info])[0][0]
         assert opened.totals == total.totals
         for run in (total, opened):
             assert read_parts(run) == expected
@@ -196,7 +196,7 @@ def test_run_of_one_namespace_is_its_own_whole(log_table: LogTable) -> None:
 def test_nothing_is_a_run_without_rows(log_table: LogTable) -> None:
     run = write_run(log_table, "0" * 24, 0, [held({}), held({"a": Counts()})])
     assert (run.totals, run.info.rows, rows(log_table.store, "run")) == ({}, 0, [])  # type: ignore[arg-type]
-    assert Run.open(log_table, run.info).totals == {}
+    assert open_runs(log_table, [run.info])[0][0].totals == {}
 
 
 def test_namespaces_share_pages(log_table: LogTable) -> None:
@@ -281,4 +281,4 @@ def test_damaged_totals_are_an_error_that_names_a_row(log_table: LogTable, store
     row = store.collections.log[key]
     store.collections.log[key] = row.__class__(key, "run", packed=packing.pack(packing.json_bytes(totals)))
     with pytest.raises(FormatError, match=r"its log row 'run:.*' cannot be read"):
-        Run.open(log_table, run.info).read("a")
+        open_runs(log_table, [run.info])[0][0].read("a")

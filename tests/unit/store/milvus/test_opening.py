@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -153,10 +154,9 @@ class TestServer:
     def test_an_address_nobody_listens_on_is_named_without_secrets(self) -> None:
         with engines.refusing_port() as port, pytest.raises(StoreError) as caught:
             MilvusStore(f"http://user:hush@127.0.0.1:{port}/base", "docs", token="psst", timeout=0.5)
-        expected = (
-            f"cannot reach Milvus at http://127.0.0.1:{port}/base within 0.5 s: nothing listens on that port; check"
-        )
-        assert str(caught.value).startswith(expected)
+        place = f"http://127.0.0.1:{port}/base"
+        expected = rf"cannot reach Milvus at {place}, tried for \d+\.\d s: nothing listens on that port; check"
+        assert re.match(expected, str(caught.value))
         assert not {"hush", "psst"} & set(str(caught.value).replace(":", " ").split())
 
     def test_a_name_that_nobody_knows_is_told_from_a_port_that_nobody_has(
@@ -167,7 +167,7 @@ class TestServer:
 
         monkeypatch.setattr(server, "connect_client", Mock(side_effect=lambda _, what, **__: fail(what)))
         monkeypatch.setattr(socket, "create_connection", unknown)
-        with pytest.raises(StoreError, match=r"at http://nowhere within 10 s: the name 'nowhere' is not known; check"):
+        with pytest.raises(StoreError, match=r"at http://nowhere, tried .* s: the name 'nowhere' is not known"):
             MilvusStore("http://nowhere", "docs")
 
     @pytest.mark.parametrize("uri", ["http://", "https://:19530", "tcp:///base", "http://user:hush@"])
@@ -203,7 +203,7 @@ class TestServer:
         with socket.socket() as silent:
             silent.bind(("127.0.0.1", 0))
             silent.listen()
-            with pytest.raises(StoreError, match=r"within 0\.5 s"):
+            with pytest.raises(StoreError, match=r"tried for \d\.\d s: something listens"):
                 MilvusStore(f"tcp://127.0.0.1:{silent.getsockname()[1]}", "docs", timeout=0.5)
 
     def test_a_forked_child_leaves_the_connection_to_its_parent(self, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import socket
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
@@ -13,6 +14,7 @@ from grpc import StatusCode as Status
 from pymilvus import MilvusException
 from pymilvus.client.types import LoadState
 
+from rag_bm25.budget import limited
 from rag_bm25.errors import StoreError
 from rag_bm25.store.milvus.collection import Collection, in_halves
 from rag_bm25.store.milvus.connection import Connection
@@ -165,10 +167,40 @@ def test_queries_whose_keys_are_too_many_for_one_reply_are_asked_in_parts(client
         [[hit]] * len(data) if len(data) < 3 else raise_(MilvusException(65535, "message larger than max"))
     )
     server = served()
-    chunks: Any = SimpleNamespace(engine=server, name="docs")
+    chunks: Any = SimpleNamespace(read=lambda method, **options: server.read(method, "docs", **options))
     search = ChunkSearch(chunks, "Strong")
     assert in_halves(lambda some: search._hits(some, {}), [1, 2, 3, 4, 5]) == [[(1.0, hit["entity"])]] * 5
 
 
 def raise_(error: Exception) -> Any:
     raise error
+
+
+def test_connecting_is_tried_again_while_the_server_restarts(client: Mock, monkeypatch: pytest.MonkeyPatch) -> None:
+    connect = Mock(side_effect=[StoreError("cannot reach Milvus"), StoreError("cannot reach Milvus"), client])
+    monkeypatch.setattr("rag_bm25.store.milvus.server.connect_client", connect)
+    assert served().client is client
+    assert connect.call_count == 3
+
+
+@pytest.mark.usefixtures("client")
+def test_a_name_that_nobody_knows_is_tried_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    connect = Mock(side_effect=StoreError("cannot reach Milvus"))
+    monkeypatch.setattr("rag_bm25.store.milvus.server.connect_client", connect)
+    monkeypatch.setattr("socket.create_connection", Mock(side_effect=socket.gaierror(-2, "not known")))
+    with pytest.raises(StoreError, match=r"cannot reach Milvus, tried for \d\.\d s: the name .* is not known"):
+        served()
+    assert connect.call_count == 1
+
+
+class SpentError(Exception):
+    """The budget of a request is spent."""
+
+
+@pytest.mark.parametrize("error", [MilvusException(503, "not now"), MilvusException(2, "Fail connecting to server")])
+def test_a_request_waits_for_a_server_no_longer_than_its_budget(client: Mock, error: Exception) -> None:
+    client.query.side_effect = error
+    check = Mock(side_effect=[None, None, SpentError])
+    with limited(check), pytest.raises(SpentError):
+        served().read("query", "docs")
+    assert client.query.call_count == 3
