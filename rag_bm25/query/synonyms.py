@@ -41,7 +41,7 @@ class SynonymRule:
 
     sources: tuple[str, ...]
     targets: _Words  # with their weights, in 0.001..1
-    where: str  # place of the rule, for messages
+    where: str = field(compare=False)  # place of the rule, for messages
 
 
 @dataclass(frozen=True)
