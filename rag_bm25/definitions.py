@@ -669,6 +669,11 @@ def given_fields(value: Any) -> dict[str, Any]:
     return {name: field for name, field in vars(value).items() if field is not UNSET}
 
 
+def repr_of_given(value: Any) -> str:
+    """Return the repr of a value type, with the fields that were given."""
+    return f"{type(value).__name__}({', '.join(f'{name}={field!r}' for name, field in given_fields(value).items())})"
+
+
 def fill(value: V, base: V) -> V:
     """Return a value with the fields of `base` where it has none."""
     return replace(base, **given_fields(value))  # type: ignore[type-var]

@@ -215,7 +215,7 @@ class BM25Encoder:
         weighting : QueryWeighting, optional
             In place of that of the config.
         expansion : QueryExpansion, optional
-            Synonyms and near spellings to search for, too, and how prefixes are completed.
+            In place of that of the config: synonyms and near spellings to search for, too.
 
         Returns
         -------
@@ -317,7 +317,7 @@ class BM25Encoder:
         """Return the encoder of queries; it reads the vocabulary only where a query asks for it."""
         if any(query.has_conditions for query in queries):
             raise ParameterError("must, must_not and phrases are not supported here: a vector cannot express them")
-        expander = self._expanders.make(expansion)
+        expander = self._expanders.make(expansion, self.config.expansion)
         own = self.config.query_weighting()
         weights = own if weighting is None else weighting.over(own)
         if weights.reweighs:

@@ -163,6 +163,15 @@ _add(
     "questions --expansion synonyms=synonyms.txt --dry-run --json",
 )
 _add(
+    "set",
+    "setting:set_",
+    "Set what searches of an index go by that do not say otherwise, and show it.",
+    "--synonyms synonyms.txt",
+    "--weighting idf=lucene,k3=none --expansion fuzzy",
+    "--expansion synonyms=none",
+    "--json",
+)
+_add(
     "verify",
     "maintaining:verify",
     "Compare the statistics with a recount of all chunks, and each vector with its text.",

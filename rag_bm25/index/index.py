@@ -17,15 +17,17 @@ from rag_bm25.checks import (
     check_switch,
     parameter_error,
 )
+from rag_bm25.definitions import check_given
 from rag_bm25.documents.checks import check_id, check_ids, check_namespace, check_sequence, check_texts
 from rag_bm25.documents.chunks import Chunk, Hit
-from rag_bm25.errors import ConfigMismatchError, InputError, ReadOnlyError, StoreError
+from rag_bm25.errors import ConfigMismatchError, InputError, ParameterError, ReadOnlyError, StoreError
 from rag_bm25.events import Events
 from rag_bm25.hits.highlights import Highlighting
 from rag_bm25.hits.options import (
     NEEDS_LEXICAL_SCORE,
     ONLY_LEXICAL,
     Effect,
+    QueryDefaults,
     check_dense_options,
     check_options,
     is_by_score,
@@ -49,6 +51,7 @@ from rag_bm25.index.maintenance.answers import AnswerCalibration, AnswerFitter
 from rag_bm25.index.maintenance.rewriting import rewrite
 from rag_bm25.index.maintenance.verification import RepairOptions, repair, verify
 from rag_bm25.index.opening import AS_IT_IS, OpenOptions, closed_on_failure, open_config, open_store
+from rag_bm25.index.query_defaults import change_query_defaults
 from rag_bm25.index.searching.contexts import WINDOWS, add_contexts, read_passages
 from rag_bm25.index.searching.diagnosing import Diagnoser, Search
 from rag_bm25.index.searching.hybrid import HybridRequest, HybridSearcher
@@ -266,7 +269,8 @@ class BM25Index:
         try:
             with store.write_lock:  # an intent found under it is a dead writer's
                 log = StatisticsLog(store, Events(store.name, options.on_event))
-                index = cls(store, log, open_config(store, log, options), options)
+                config = open_config(store, log, options)
+                index = cls(store, log, config, options.beside(config))
                 if options.repair:
                     index.repaired = index.repair()
                 index._generation.live.start()
@@ -552,6 +556,40 @@ class BM25Index:
         check_callable("progress", progress)
         options = RepairOptions(erase, accept_loss)
         return self._current().in_force(partial(_repair, options, progress))
+
+    def set_query_defaults(self, **defaults: Unpack[QueryDefaults]) -> None:
+        """Set what searches go by that do not say otherwise: the weights of queries, synonyms and other additions.
+
+        The values stay with the index: other processes and servers have them at their next refresh, copies and later
+        generations carry them. No chunk is written. A search that gives an option replaces the values that this one
+        gives, and ``None`` takes one away: ``expansion=QueryExpansion(synonyms=None)``. :attr:`config` has them all.
+
+        Parameters
+        ----------
+        **defaults : QueryDefaults
+            `weighting` and `expansion`, as a search takes them. What they do not give stays as it is. Together they
+            have at most 1,048,576 bytes of JSON, some ten thousand synonyms.
+
+        Raises
+        ------
+        ParameterError
+            If nothing is given, a value is out of its range or does not suit the index, or all of it is too large.
+        InputError
+            If the analyzer drops all words of a synonym.
+
+        Examples
+        --------
+        ::
+
+            index.set_query_defaults(expansion=QueryExpansion(synonyms=Synonyms.read("synonyms.txt")))
+            index.set_query_defaults(weighting=QueryWeighting(idf="lucene"))
+        """
+        given = check_given(QueryDefaults, defaults)
+        if not given:
+            raise ParameterError("set_query_defaults needs weighting or expansion, got neither")
+        self._require_writable()
+        self.refresh()
+        self._current().in_force(partial(change_query_defaults, cast("QueryDefaults", given)))
 
     def calibrate_answers(
         self,

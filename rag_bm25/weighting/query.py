@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 import numpy as np
 
 from rag_bm25.checks import parameter_error
-from rag_bm25.definitions import UNSET, Between, check_fields, fill, given_fields
+from rag_bm25.definitions import UNSET, Between, check_fields, fill, repr_of_given
 from rag_bm25.weighting.document import K1, DocumentWeighting  # noqa: TC001 - the definitions of options
 from rag_bm25.weighting.fields import B  # noqa: TC001 - the definitions of options
 from rag_bm25.weighting.formulas import WEIGHTINGS
@@ -44,7 +44,7 @@ class QueryWeighting:
     epsilon : float
         IDF of a word in half of the chunks or more, as a share of the mean IDF, in (0, 1000]. For ``idf="epsilon"``.
     k3 : float or None
-        Saturation of words that the query repeats, in 0..1000000; None for none.
+        Saturation of words that the query repeats, in 0..1000000, 4 by default; None counts them linearly.
     bigram_weight, character_weight : float
         Weights of bigrams of Chinese characters, and of single ones, in 0..1000.
     word_bigram_weight : float
@@ -90,8 +90,7 @@ class QueryWeighting:
         check_fields(self)
 
     def __repr__(self) -> str:
-        given = ", ".join(f"{name}={value!r}" for name, value in given_fields(self).items())
-        return f"QueryWeighting({given})"
+        return repr_of_given(self)
 
     def over(self, base: QueryWeighting) -> QueryWeighting:
         """Return this weighting, with the values of `base` where it has none.
@@ -184,5 +183,5 @@ class QueryWeighting:
         return self.term_weights(qtf) * idf(self.idf, df, corpus, self.epsilon, channel)
 
 
-DEFAULT_WEIGHTING = QueryWeighting("epsilon", 0.25, None, 0.5, 0.3, 0.15, 2.0, 0.3, None, None, "chunk_size")
+DEFAULT_WEIGHTING = QueryWeighting("epsilon", 0.25, 4.0, 0.5, 0.3, 0.15, 2.0, 0.3, None, None, "chunk_size")
 """The weighting of an index whose config names no other."""

@@ -245,6 +245,7 @@ class _Original:
             totals,
             log.vocabulary(),
             answers=log.view.answers,
+            query_defaults=log.view.query_defaults,
             later_than=log.new_batch(),
             nameless=log.num_nameless,
         )

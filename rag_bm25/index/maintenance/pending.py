@@ -70,6 +70,7 @@ class PendingIndex:
         vocabulary: Vocabulary,
         *,
         answers: AnswerModel | None = None,
+        query_defaults: Mapping[str, Any] | None = None,
         later_than: str = "",
         nameless: int = 0,
     ) -> None:
@@ -77,6 +78,8 @@ class PendingIndex:
         overwrite(target, totals, vocabulary, later_than=later_than, nameless=nameless)
         if answers is not None:
             StatisticsLog(target).write_answers(answers)
+        if query_defaults is not None:
+            StatisticsLog(target).write_query_defaults(query_defaults)
         write_config(target, self.config)
         end_copy(target)
 

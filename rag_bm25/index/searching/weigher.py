@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rag_bm25.documents.encoder import DocumentEncoder
     from rag_bm25.hits.options import SearchOptions
     from rag_bm25.index.live_statistics import LiveStatistics
+    from rag_bm25.index.query_defaults import LiveConfig
     from rag_bm25.query.query import Query
     from rag_bm25.query.terms import QueryTerms
     from rag_bm25.statistics.corpus import CorpusCounts
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from rag_bm25.store.protocol import Store
     from rag_bm25.vectors.sparse import SparseVector
     from rag_bm25.weighting.document import DocumentWeighting
-    from rag_bm25.weighting.query import QueryWeighting
 
 MAX_PARTS = 8  # statistics of filters; each takes as much memory as those of an index of these chunks
 MAX_KEPT = 1000
@@ -62,14 +62,12 @@ class QueryContext(NamedTuple):
 class QueryWeigher:
     """Weigh queries, the last ones only once."""
 
-    def __init__(
-        self, store: Store, live: LiveStatistics, documents: DocumentEncoder, weighting: QueryWeighting
-    ) -> None:
+    def __init__(self, store: Store, live: LiveStatistics, documents: DocumentEncoder, config: LiveConfig) -> None:
         self._store = store
         self._live = live
         self._analyzer = documents.analyzer
         self._documents = documents.weighting
-        self._weighting = weighting
+        self._config = config
         self.expanders = Expanders(self._analyzer, live.vocabulary)
         self._memo: QueryMemo[WeightedQuery] = QueryMemo()
         self._contexts: QueryMemo[QueryContext] = QueryMemo(MAX_PARTS)
@@ -92,8 +90,9 @@ class QueryWeigher:
 
     def _context(self, counted: Scope, options: SearchOptions) -> QueryContext:
         view, asked = self._live.current(counted.namespaces), options.get("weighting")
-        weighting = self._weighting if asked is None else asked.over(self._weighting)
-        expander = self.expanders.make(options.get("expansion"))
+        own = self._config.weighting(view)
+        weighting = own if asked is None else asked.over(own)
+        expander = self.expanders.make(options.get("expansion"), self._config.of(view).expansion)
         encoder = QueryEncoder(self._analyzer, weighting, view.ids, expander, {})
 
         def count() -> QueryContext:

@@ -69,9 +69,13 @@ class Target(Protocol):
     """A generation of an index, as far as writing needs it."""
 
     store: Store
-    config: IndexConfig
     encoder: DocumentEncoder
     live: LiveStatistics
+
+    @property
+    def config(self) -> IndexConfig:
+        """The parameters in use."""
+        ...
 
     def in_force(self, call: Callable[[Target], T]) -> T:
         """Call with this generation, and again with the next one if that comes into force meanwhile."""

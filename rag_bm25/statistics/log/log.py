@@ -6,7 +6,7 @@ import time
 from collections import defaultdict
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rag_bm25.errors import FormatError, StoreError
 from rag_bm25.events import Events
@@ -18,6 +18,8 @@ from rag_bm25.statistics.log.keys import LogKey, keys_of, parse_sound_keys, rang
 from rag_bm25.statistics.log.life_signs import LifeSigns, is_of_the_future, last_time
 from rag_bm25.statistics.log.meanwhile import Moment
 from rag_bm25.statistics.log.open_write import OpenBatches, OpenWrite
+from rag_bm25.statistics.log.query_defaults import KIND as DEFAULTS
+from rag_bm25.statistics.log.query_defaults import QueryDefaultsRow
 from rag_bm25.statistics.log.sums import LogSums
 from rag_bm25.statistics.log.table import READ_ATTEMPTS, Listing, LogTable, RowsMovedError
 from rag_bm25.statistics.log.terms import REMAINDER_SECONDS, LogTerms, TermsRow
@@ -26,7 +28,7 @@ from rag_bm25.statistics.view import StatisticsView
 from rag_bm25.store.rows import LogRow
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from rag_bm25.statistics.corpus import Contribution
     from rag_bm25.statistics.log.stored_statistics import StoredStatistics
@@ -62,7 +64,8 @@ class StatisticsLog:
         self._clock = BatchClock(birth)
         self._incomplete: set[tuple[str, str]] = set()  # entries of which a row was missing, by kind and name
         self._answers: AnswerModel | None = None
-        self._newest_answers = ""  # name of the entry, of which only the newest counts
+        self._query_defaults: Mapping[str, Any] | None = None
+        self._newest = dict[str, str]()  # name of the entry that counts, of the kinds whose newest one alone does
         self.open_batches = OpenBatches()  # as of the last refresh
         self.is_closing = self.is_superseded = False  # as of the last refresh: see `generation`
         self._writers = LifeSigns()
@@ -103,7 +106,9 @@ class StatisticsLog:
         """Show readers what was read or written, all at once."""
         terms = self._terms
         problems = tuple(self.problems)
-        view = StatisticsView(self.statistics, terms.displaced, self._answers, problems, terms.vocabulary)
+        view = StatisticsView(
+            self.statistics, terms.displaced, self._answers, self._query_defaults, problems, terms.vocabulary
+        )
         if not view.is_same(self.view):
             self.view = view
 
@@ -120,7 +125,7 @@ class StatisticsLog:
                 if is_read:
                     self._terms.begin_epoch(self._sums.head.epoch)
                     self._terms.read(listing)
-                    self._read_answers(listing)
+                    self._read_newest(listing)
             except RowsMovedError:
                 continue
             if is_read and self._num_lost_terms <= num_lost:
@@ -158,13 +163,21 @@ class StatisticsLog:
         self._incomplete = (self._incomplete - listing.names()) | listing.incomplete()
         self._clock.observe(max((LogKey.parse(key).batch for key in listing.keys), default=""))
 
-    def _read_answers(self, listing: Listing) -> None:
-        """Read the newest model of the confidence of hits, unless it is known."""
-        entries = listing.entries("answers")
+    def _read_newest(self, listing: Listing) -> None:
+        """Read the newest model of the confidence of hits and the newest defaults of queries, unless known."""
+        if (rows := self._read_newer(listing, "answers")) is not None:
+            self._answers = self._table.decode(AnswersRow.decode, rows)
+        if (rows := self._read_newer(listing, DEFAULTS)) is not None:
+            self._query_defaults = self._table.decode(QueryDefaultsRow.decode, rows)
+
+    def _read_newer(self, listing: Listing, kind: str) -> list[LogRow] | None:
+        entries = listing.entries(kind)
         newest = max(entries, default="")
-        if newest > self._newest_answers:
-            self._answers = self._table.decode(AnswersRow.decode, self._table.read(entries[newest], packed=True))
-            self._newest_answers = newest
+        if newest <= self._newest.get(kind, ""):
+            return None
+        rows = self._table.read(entries[newest], packed=True)
+        self._newest[kind] = newest
+        return rows
 
     def vocabulary(self) -> Vocabulary:
         """Return every term ever seen; the first call reads them all, and later refreshes keep it up to date."""
@@ -316,14 +329,25 @@ class StatisticsLog:
 
     def write_answers(self, model: AnswerModel) -> None:
         """Replace the stored model of the confidence of hits."""
-        old = list(self._table.list_all("answers").keys)
+        self._replace("answers", lambda name: AnswersRow.encode(name, model))
+        self._answers = model
+        self._publish()
+
+    def write_query_defaults(self, values: Mapping[str, Any]) -> None:
+        """Replace the stored parameters of queries."""
+        self._replace(DEFAULTS, lambda name: QueryDefaultsRow.encode(name, values))
+        self._query_defaults = values
+        self._publish()
+
+    def _replace(self, kind: str, encode: Callable[[str], list[LogRow]]) -> None:
+        """Store an entry whose name is greater than those of its kind, and delete these."""
+        old = list(self._table.list_all(kind).keys)
         self._clock.birth = self.birth
         self._clock.observe(max((key.batch for key in parse_sound_keys(old)), default=""))
         name = self.new_batch()
-        self._table.insert(AnswersRow.encode(name, model))
+        self._table.insert(encode(name))
         self._table.delete(old)
-        self._answers, self._newest_answers = model, name
-        self._publish()
+        self._newest[kind] = name
 
     # Compacting
 

@@ -6,7 +6,7 @@ import time
 from collections import defaultdict
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rag_bm25.errors import FormatError, StoreError
 from rag_bm25.statistics.log.answers import AnswersRow
@@ -18,6 +18,8 @@ from rag_bm25.statistics.log.keys import SETTINGS, LogKey, complete_entries, key
 from rag_bm25.statistics.log.life_signs import LEASE_SECONDS, is_of_the_future, last_time
 from rag_bm25.statistics.log.log import CLAIM_SECONDS, StatisticsLog
 from rag_bm25.statistics.log.open_write import OpenBatches
+from rag_bm25.statistics.log.query_defaults import KIND as DEFAULTS
+from rag_bm25.statistics.log.query_defaults import QueryDefaultsRow
 from rag_bm25.statistics.log.runs import HeldSums, PartTotal, write_run
 from rag_bm25.statistics.log.settings import ensure_birth
 from rag_bm25.statistics.log.table import Listing, LogTable, RowsMovedError
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from rag_bm25.store.protocol import LogStore
 
 
+_NEWEST = {"answers": AnswersRow.decode, DEFAULTS: QueryDefaultsRow.decode}
 CLAIMS = ("compaction", "reindex")
 
 
@@ -134,14 +137,14 @@ def overwrite(
 ) -> None:
     """Replace the statistics in a log, given those of each namespace; logs that were read before are stale then.
 
-    The settings stay, and a sound model of answers. What is replaced has one of `keys`, by default all rows. `check` is
-    called last, and may raise. All later batches are greater than `later_than`, for rows that came from elsewhere.
-    `nameless` terms in use are in no text, so that the vocabulary lacks them.
+    The settings stay, a sound model of answers, and sound defaults of queries. What is replaced has one of `keys`, by
+    default all rows. `check` is called last, and may raise. All later batches are greater than `later_than`, for rows
+    that came from elsewhere. `nameless` terms in use are in no text, so that the vocabulary lacks them.
     """
     # Until the new head is stored, the old rows count, and afterwards its run alone does: a crash in between loses
     # nothing, and another call does the rest.
     table, clock = LogTable(store), BatchClock(ensure_birth(store))
-    kept = SETTINGS | ({"answers"} if _has_sound_answers(table) else set())
+    kept = SETTINGS | {kind for kind, decode in _NEWEST.items() if _is_sound(table, kind, decode)}
     old = [key for key in (store.log_keys() if keys is None else keys) if kind_of(key) not in kept]
     sound = parse_sound_keys(old)
     counted = tuple(sorted({key.name for key in sound if key.kind in {"delta", "intent"}}))
@@ -165,10 +168,10 @@ def overwrite(
     table.delete(old)
 
 
-def _has_sound_answers(table: LogTable) -> bool:
-    """Return whether all models of answers can be read."""
+def _is_sound(table: LogTable, kind: str, decode: Callable[[Any], Any]) -> bool:
+    """Return whether all entries of a kind can be read."""
     with suppress(FormatError):
-        for rows in complete_entries(table.store.log_keys(), "answers").values():
-            table.decode(AnswersRow.decode, table.read(rows, packed=True))
+        for rows in complete_entries(table.store.log_keys(), kind).values():
+            table.decode(decode, table.read(rows, packed=True))
         return True
     return False

@@ -55,7 +55,7 @@ def test_query_method_of_the_analyzer_is_used() -> None:
 def test_bigrams_are_boosted_by_the_weight_of_their_channel() -> None:
     tokens = ["合同", "\0合同", "\0同法", "\0合同"]
     made = QueryEncoder(
-        lambda _: tokens, QueryWeighting(idf="lucene", bigram_weight=0.25).over(DEFAULT_WEIGHTING), TermIds()
+        lambda _: tokens, QueryWeighting(idf="lucene", k3=None, bigram_weight=0.25).over(DEFAULT_WEIGHTING), TermIds()
     )
     corpus = CorpusCounts()
     ids = sorted(map(term_id, tokens[:2]))

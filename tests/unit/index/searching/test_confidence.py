@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from support.answers import Judged, give_model, make_set
 from support.indexes import CONFIG, filled
 from support.memory_store import MemoryStore
+from support.reference import saturated
 
 from rag_bm25 import (
     BM25Index,
@@ -84,7 +86,8 @@ def test_unknown_words_lower_the_confidence_as_words_of_one_chunk_and_nothing_el
     terms = index.explain(query, known.id).terms
     weights, held = (sum(t.query_weight for t in some) for some in (terms, [t for t in terms if t.weight]))
     rarest = math.log((len(CHUNKS) - 0.5) / 1.5)
-    change = model.slopes.coverage * held * (1 / (weights + rarest * len(unknown.split())) - 1 / weights)
+    repeated = sum(saturated(count, 4) for count in Counter(unknown.split()).values())
+    change = model.slopes.coverage * held * (1 / (weights + rarest * repeated) - 1 / weights)
     assert known.confidence is not None
     logit = math.log(known.confidence / (1 - known.confidence)) + change
     assert change < 0
