@@ -47,10 +47,6 @@ def _document_side(config: IndexConfig) -> dict[str, Any]:
     }
 
 
-def _query_side(config: IndexConfig) -> dict[str, Any]:
-    return {name: getattr(config, name) for name in OF_QUERIES.values()}
-
-
 def config_to_dict(config: IndexConfig, contract: AnalyzerContract) -> dict[str, Any]:
     """Return the JSON form in which a config is stored with its index."""
     return {
