@@ -201,4 +201,4 @@ def differing(stored: IndexConfig, given: IndexConfig) -> list[str]:
 
 def parameters_of(config: IndexConfig) -> dict[str, Any]:
     """Return all parameters by their names, those of queries and of the analyzer, too, as JSON values."""
-    return {**_document_side(config), **_query_side(config), **settings_of(config.build_analyzer())}
+    return {**_document_side(config), **query_side_to_dict(query_side(config)), **settings_of(config.build_analyzer())}
