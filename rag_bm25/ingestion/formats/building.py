@@ -91,19 +91,23 @@ class TextBuilder:
         self.write(text.strip())
         self.new_line(2)
 
-    def heading(self, level: int, title: str) -> None:
-        """Append a heading."""
-        plain = " ".join(_UNSTORABLE.sub("", title).split())
+    def heading(self, level: int, text: str, title: str = "") -> None:
+        """Append a heading, whose title may be without the number that the text has."""
+        plain = " ".join(_UNSTORABLE.sub("", text).split())
         if plain:
             self.new_line(2)
             start = self._size
             self.write(plain)
-            self._headings.append(Heading(start, self._size, self.headings_above + level, plain))
+            self._headings.append(Heading(start, self._size, self.headings_above + level, title or plain))
             self.new_line(2)
 
     def page(self) -> None:
         """Begin a page."""
         self.new_line(2)
+        self.page_begins()
+
+    def page_begins(self) -> None:
+        """Begin a page where the text is now, which may be within a paragraph."""
         self._pages.append(self._size)
 
     def build(self, title: str = "") -> Document:

@@ -32,7 +32,6 @@ from rag_bm25.ingestion.formats.building import TextBuilder
 from rag_bm25.ingestion.formats.extraction import answer
 from rag_bm25.ingestion.formats.html import write_html
 from rag_bm25.ingestion.formats.numbering import spell
-from rag_bm25.ingestion.formats.pdf import drop_repeated
 from rag_bm25.ingestion.reading import ReadOptions, read_document
 
 
@@ -361,28 +360,6 @@ def test_a_reader_of_ones_own_gives_markdown_or_leaves_the_file(tmp_path: Path) 
     assert read_document(note, options).text == "note"
 
 
-@pytest.mark.parametrize(
-    ("pages", "kept"),
-    [
-        ([f"Manual {n} / 4\ntext {n * n}\n{n}" for n in range(1, 5)], ["text 1", "text 4", "text 9", "text 16"]),
-        (["a\nLeft", "b\nRight", "c\nLeft", "d\nRight", "e\nLeft", "f\nRight"], list("abcdef")),
-        (["Title\na\n1", "Title\nb\n2", "Title\nc\n3"], ["Title\na", "b", "c"]),
-        (["Head\na", "Head\nb"], ["Head\na", "Head\nb"]),
-        (["Head\na", "Head\nb", "Head\nc", *"defghij"], ["Head\na", "Head\nb", "Head\nc", *"defghij"]),
-        (["1", "2", "3"], ["1", "2", "3"]),
-        (
-            ["Contents\n1 One . . . . . . 2\nTwo ..... iv\n第一章………3", "1 One\n第一章", "Two"],
-            ["Contents", "1 One\n第一章", "Two"],
-        ),
-        (["Tea ........ 3\nRice ..... 4.50", "Cake ...... 9"], ["Tea … 3\nRice ..... 4.50", "Cake … 9"]),
-        (["他说……3 次\n他说等等......\n他说等等"], ["他说……3 次\n他说等等......\n他说等等"]),
-        (["tea ........ 3\nrice . . . 1"], ["tea … 3\nrice . . . 1"]),
-    ],
-)
-def test_lines_of_pages_that_repeat_others_are_left_out(pages: list[str], kept: list[str]) -> None:
-    assert ["\n".join(lines) for lines in drop_repeated([page.split("\n") for page in pages])] == kept
-
-
 def test_pdf(tmp_path: Path) -> None:
     pytest.importorskip("pypdfium2")
     path = make_pdf(
@@ -396,9 +373,10 @@ def test_pdf(tmp_path: Path) -> None:
 
 def test_pdf_without_its_running_lines_and_contents(tmp_path: Path) -> None:
     pytest.importorskip("pypdfium2")
-    pages = ["Setup ....... 2\nA manual", "Manual 2\nSetup", "Manual 3\nlast words", "Manual 4\nend"]
-    document = read_document(make_pdf(tmp_path / "a.pdf", pages, outline=[("Setup", 1)]))
-    assert document.text.split("\n\n") == ["A manual", "Setup", "last words", "end"]
+    pages = ["Setup ....... 2\nA manual", "Setup", "last words", "end"]
+    heads = {n: [(30, 770, "Manual"), (300, 30, str(n + 1))] for n in range(4)}
+    document = read_document(make_pdf(tmp_path / "a.pdf", pages, outline=[("Setup", 1)], more=heads))
+    assert document.text.split("\n\n") == ["Manual", "A manual", "Setup", "last words", "end"]
     assert headings(document) == [(1, "Setup", "Setup")]
     assert len(document.pages) == 4
 
