@@ -25,9 +25,6 @@ MAX_OUTLINE = 10_000
 _HYPHEN = re.compile("([^\\s\ufffe\x02\xad]{0,99})[\ufffe\x02\xad](\f*)(?=([^\\s\ufffe\x02\xad]{0,99}))")
 _WORD = re.compile(r"[^\W_]+(?=(-[^\W_]+)?)")
 _LAST = re.compile(r"[^\W_]+\Z")
-_FILE_NAME = re.compile(
-    r"\.(?:docx?|pptx?|xlsx?|tex|dvi|indd|qxd|html?)$|^(?:untitled|microsoft word)\b", re.IGNORECASE
-)
 
 
 def extract(file: BinaryIO, **_options: object) -> Document:
@@ -77,7 +74,7 @@ def _build(pages: Sequence[Page], bookmarks: Sequence[tuple[int, int, str]], tit
             builder.heading(block.level, text, names.get(plain) or names.get(without_number(plain), text))
         else:
             _write(builder, block, words)
-    return builder.build("" if _FILE_NAME.search(title) else title)
+    return builder.build(title)
 
 
 def _write(builder: TextBuilder, block: Block, words: set[str]) -> None:
