@@ -45,8 +45,8 @@ def read_page(page: Any) -> Page:
     textpage = page.get_textpage()
     characters = _Characters(textpage, page.get_bbox())
     spans: dict[int, list[Span]] = {}
-    for direction, span in characters.spans():
-        spans.setdefault(direction, []).append(span)
+    for order, (direction, span) in enumerate(characters.spans()):
+        spans.setdefault(direction, []).append(span._replace(order=order))
     textpage.close()
     left, bottom, right, top = page.get_bbox()
     turned = page.get_rotation() // 90
@@ -82,9 +82,10 @@ class _Characters:
             if joint is None:
                 if run:
                     yield direction, last._replace(text="".join(run))
-                run = []
-            run += [joint or "", span.text]
-            last = span if joint is None else last._replace(x1=max(last.x1, span.x1))
+                run, last = [span.text], span._replace(follows_blank=start > after)
+            else:
+                run += [joint, span.text]
+                last = last._replace(x1=max(last.x1, span.x1))
             direction, after = turned, end
         if run:
             yield direction, last._replace(text="".join(run))
@@ -146,13 +147,13 @@ class _Characters:
         self._pdfium.FPDFText_GetMatrix(self._page, at, byref(matrix))
         self._pdfium.FPDFText_GetCharOrigin(self._page, at, byref(x), byref(y))
         size = self._pdfium.FPDFText_GetFontSize(self._page, at) * hypot(matrix.c, matrix.d)
-        turns = atan2(matrix.b, matrix.a) / (pi / 2)
+        turns = atan2(matrix.b, matrix.a) / (pi / 2) + (2 if size < 0 else 0)
         direction = round(turns) % 4 if abs(turns - round(turns)) < STRAIGHT else OBLIQUE
         font = self._pdfium.FPDFTextObj_GetFont(shown) if shown else None
         key = addressof(font.contents) if font else 0
         if key not in self._fonts:
             self._fonts[key] = self._is_bold(at)
-        return _Style(direction, min(max(size, MIN_SIZE), MAX_SIZE), self._fonts[key], x.value, y.value)
+        return _Style(direction, min(max(abs(size), MIN_SIZE), MAX_SIZE), self._fonts[key], x.value, y.value)
 
     def _is_bold(self, at: int) -> bool:
         name, flags = create_string_buffer(NAME), c_int()

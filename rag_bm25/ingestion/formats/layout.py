@@ -27,6 +27,7 @@ COLUMN = 9  # em: columns of prose are not narrower
 MIN_LINES = 4  # of a column
 MAX_DEPTH = 4  # columns within columns
 MAX_TRIES = 6  # places where columns may be apart
+NEXT = 2  # texts written next to each other
 STEP = 2  # points between these
 MAX_STEPS = 1000
 SAME_HEIGHT = 0.12  # em between lines of two columns that are one line
@@ -88,6 +89,8 @@ class Span(NamedTuple):
     size: float
     text: str
     is_bold: bool = False
+    follows_blank: bool = False
+    order: int = 0  # in which the page is written
 
 
 Row = list[Span]  # what stands on one line, from left to right
@@ -173,13 +176,13 @@ def _joined(row: Row) -> Row:
 def _join(run: Row) -> Span:
     parts, end = [run[0].text], run[0].x1
     for span in run[1:]:
-        touches = -BLANK < (span.x0 - end) / span.size < BLANK / 2
+        touches = not span.follows_blank and -BLANK < (span.x0 - end) / span.size < BLANK
         parts.append(span.text if touches else f" {span.text}")
         end = max(end, span.x1)
     main = max(run, key=lambda each: len(each.text))
     letters = sum(len(each.text) for each in run)
     is_bold = sum(len(each.text) for each in run if each.is_bold) > SMALL * letters
-    return Span(run[0].x0, end, main.y, main.size, "".join(parts), is_bold)
+    return Span(run[0].x0, end, main.y, main.size, "".join(parts), is_bold, order=run[-1].order)
 
 
 # Columns
@@ -261,12 +264,15 @@ def _gutter(rows: Sequence[Row]) -> float | None:
         if smaller >= MIN_LINES and score > 0:
             scores.setdefault((before, after), (score, float(x)))
     tried = sorted(scores.values(), reverse=True)[:MAX_TRIES]
-    return next((x for _, x in tried if _are_columns(spans, x, em)), None)
+    return next((x for _, x in tried if _are_columns(rows, x, em)), None)
 
 
-def _are_columns(spans: Sequence[Span], gutter: float, em: float) -> bool:
+def _are_columns(rows: Sequence[Row], gutter: float, em: float) -> bool:
     """Whether both sides have long lines, which are prose or at different heights; cells are short, and on one line."""
+    spans = [span for row in rows for span in row]
     sides = [span for span in spans if span.x1 <= gutter], [span for span in spans if span.x0 >= gutter]
+    if _are_written_across(rows, gutter):
+        return False
     usual, most = zip(*(_widths(side) for side in sides), strict=True)
     if min(usual) < COLUMN * em:
         return False
@@ -276,6 +282,12 @@ def _are_columns(spans: Sequence[Span], gutter: float, em: float) -> bool:
     shared = sum(not heights.isdisjoint(range(at - 1, at + 2)) for at in places)
     are_even = all(a >= EVEN * b for a, b in zip(usual, most, strict=True))
     return shared < SHARED * len(small) or (are_even and all(_share_of_letters(side) > LETTERS for side in sides))
+
+
+def _are_written_across(rows: Sequence[Row], gutter: float) -> bool:
+    """Whether most lines that a gutter cuts were written as one, as the rows of a table are."""
+    pairs = [(a, b) for row in rows for a, b in pairwise(row) if a.x1 <= gutter <= b.x0]
+    return sum(0 < b.order - a.order <= NEXT for a, b in pairs) > len(pairs) / 2
 
 
 def _widths(spans: Iterable[Span]) -> tuple[float, float]:
@@ -363,13 +375,25 @@ def _cells_of(rows: Sequence[Row]) -> list[list[str]]:
     usual = median(after[0].y - before[0].y for before, after in pairwise(full))
     gutters = _gutters(full)
     table: list[list[list[str]]] = []
+    begins = True
     for at, row in enumerate(rows):
-        if not (table and _is_further_line(rows, at, usual)):
+        begins = at == 0 or not _is_of_same_cells(rows, at, usual, begins=begins)
+        if begins:
             table.append([[] for _ in range(len(gutters) + 1)])
         for span in row:
             middle = (span.x0 + min(span.x1, span.x0 + 2 * span.size)) / 2
             table[-1][bisect_left(gutters, middle)].append(span.text)
     return [[_joined_text(cell) for cell in cells] for cells in table]
+
+
+def _is_of_same_cells(rows: Sequence[Row], at: int, usual: float, *, begins: bool) -> bool:
+    """Whether a line goes on with the row of the line before, which `begins` it; text alone is in the nearer row."""
+    step = rows[at][0].y - rows[at - 1][0].y
+    if step >= NEAR * usual:
+        return False
+    if len(rows[at]) > 1:
+        return begins and len(rows[at - 1]) == 1
+    return at + 1 == len(rows) or step <= rows[at + 1][0].y - rows[at][0].y + BLANK
 
 
 def _joined_text(lines: Sequence[str]) -> str:
@@ -503,7 +527,7 @@ def _is_full(last: Row, following: Span, right: _Edge) -> bool:
     if a.x1 - last[0].x0 <= COLUMN * a.size:
         return False
     if _END.search(a.text):  # where the next sentence begins a line, a line end does no harm
-        return right.is_sure and a.x1 > right.x - CELL * a.size
+        return right.is_sure and a.x1 > right.x - CELL * a.size and not following.text[0].isdigit()
     if following.text[:1].islower():
         return a.x1 - last[0].x0 > LONG * (right.x - last[0].x0)
     wide = (a.x1 - a.x0) / len(a.text)

@@ -60,10 +60,12 @@ def _running(pages: Sequence[Page]) -> Iterator[tuple[str, list[_Line]]]:
             if span.size <= largest or place == "side":
                 words = _NUMBER.sub("0", "".join(span.text.split()))
                 places.setdefault((place, words), []).append(_Line(number, span))
-    for lines in map(_at_one_place, places.values()):
-        is_label = all(_LABEL.fullmatch(line.span.text) for line in lines)
+    for (place, words), found in places.items():
+        lines = _at_one_place(found)
+        is_label = bool(_LABEL.fullmatch(words))
         least = MIN_PAGES if is_label else max(MIN_PAGES, len(pages) / 3)
-        if len({line.page for line in lines}) >= least and _is_running(lines, is_label=is_label):
+        is_cell = is_label and "0" in words and place in {"top", "bottom"}  # a number that does not count
+        if len({line.page for line in lines}) >= least and (_counts(lines) or (_are_same(lines) and not is_cell)):
             yield ("page numbers", lines) if is_label else ("running lines", lines[1:])
 
 
@@ -81,14 +83,15 @@ def _in_margins(page: Page) -> Iterator[tuple[str, Span]]:
     yield from (("aside", span) for row in page.aside for span in row)
     if not page.rows:
         return
-    left, right = _sides(page.rows)
-    yield from (("side", span) for row in page.rows for span in row if span.x1 < left or span.x0 > right)
     heads = [row for row in page.rows if row[0].y < MARGIN * page.height]
     feet = [row for row in page.rows if row[0].y > (1 - MARGIN) * page.height]
-    above, below = page.rows[len(heads) :], page.rows[: len(page.rows) - len(feet)]
-    for place, rows, body in (("top", heads, above), ("bottom", feet[::-1], below[::-1])):
-        apart = rows[: _num_apart(rows, body)]
-        yield from ((place, span) for row in apart for span in row if left <= span.x1 and span.x0 <= right)
+    heads = heads[: _num_apart(heads, page.rows[len(heads) :])]
+    feet = feet[len(feet) - _num_apart(feet[::-1], page.rows[: len(page.rows) - len(feet)][::-1]) :]
+    for place, rows in (("top", heads), ("bottom", feet)):
+        yield from ((place, span) for row in rows for span in row)
+    left, right = _sides(page.rows)
+    body = page.rows[len(heads) : len(page.rows) - len(feet)]
+    yield from (("side", span) for row in body for span in row if span.x1 < left or span.x0 > right)
 
 
 def _sides(rows: Sequence[Row]) -> tuple[float, float]:
@@ -114,13 +117,16 @@ def _at_one_place(lines: Sequence[_Line]) -> list[_Line]:
     return [line for line in lines if abs(line.span.y - place) <= SAME_PLACE]
 
 
-def _is_running(lines: Sequence[_Line], *, is_label: bool) -> bool:
-    """Whether a number in the lines counts with their pages, or the lines say the same, which numbers alone do not."""
+def _counts(lines: Sequence[_Line]) -> bool:
+    """Whether a number in the lines counts with their pages."""
     steps: Counter[tuple[int, int]] = Counter()
     for line in lines:
         steps.update((at, int(each) - line.page) for at, each in enumerate(_NUMBER.findall(line.span.text)))
-    counts = bool(steps) and steps.most_common(1)[0][1] > MOST * len(lines)
-    return counts or (not is_label and len({line.span.text for line in lines}) < len(lines) / 2)
+    return bool(steps) and steps.most_common(1)[0][1] > MOST * len(lines)
+
+
+def _are_same(lines: Sequence[_Line]) -> bool:
+    return len({line.span.text for line in lines}) < len(lines) / 2
 
 
 def drop_contents(pages: Sequence[Page]) -> Counter[str]:
