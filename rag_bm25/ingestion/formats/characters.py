@@ -20,6 +20,8 @@ ALIKE = 0.1  # em that sizes and lines of one style differ
 MIN_SIZE, MAX_SIZE = 1.0, 999.0  # points
 BOLD_WEIGHT = 600
 NAME = 80  # bytes of the name of a font
+LEAST = 50  # characters of a page that tell whether it can be read
+FILL = " .·…_-–—=*|"  # signs that pages have many of: leaders, lines to be filled in, and rules
 NO_SPAN = Span(0, 0, 0, 0, "")
 _BOLD = re.compile(rb"bold|black|heavy|demi|[-,]bd|cmbx", re.IGNORECASE)
 _HYPHENS = "".join(HYPHENS[:2])
@@ -53,6 +55,13 @@ def read_page(page: Any) -> Page:
     size = (right - left, top - bottom) if turned % 2 == 0 else (top - bottom, right - left)
     upright = rows_of(spans.pop(turned, []))
     return Page(*size, upright, [row for _, each in sorted(spans.items()) for row in rows_of(each)])
+
+
+def is_readable(page: Page) -> bool:
+    """Whether the text of a page is letters, and not the signs that a font without names of them leaves."""
+    text = "".join(span.text for row in page.rows for span in row)
+    signs = sum(not char.isalnum() and char not in FILL for char in text)
+    return len(text) < LEAST or signs <= len(text) / 2
 
 
 class _Characters:

@@ -64,7 +64,7 @@ PAGE = "\f"  # where a page begins within a paragraph
 
 CJK = r"[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef]"
 _ENDS_IN_CJK, _BEGINS_WITH_CJK = re.compile(rf"{CJK}\Z"), re.compile(CJK)
-_BULLET = r"[•●○▪■◆·‣∙\uf000-\uf0ff☐☑]"
+_BULLET = r"[\ufffd•●○▪■◆·‣∙\uf000-\uf0ff☐☑]"
 _END = re.compile(r"[。！？；：.!?:;…][”’」』）》)\"'\]]*$")
 _ITEM = re.compile(
     rf"{_BULLET}|[-–—*] |\(?(?:\d{{1,3}}(?:\.\d{{1,3}}){{0,4}}|[A-Za-z]|[ivx]{{1,5}})[.)](?:\s|$)|[①-⑳]"
@@ -340,14 +340,17 @@ def _edges(row: Row) -> set[int]:
 
 def _is_row(above: Row, row: Row, edges: Iterable[set[int]]) -> bool:
     """Whether a row has a gap below one of the row before, or all its cells are below others."""
-    em = row[0].size
-    if abs(em - above[0].size) > LIKE * em:
+    if abs(row[0].size - above[0].size) > LIKE * row[0].size:
         return False
-    gaps, others = _gaps(row), _gaps(above)
-    if any(min(b, d) - max(a, c) > CELL * em / 2 for a, b in gaps for c, d in others):
+    if _share_gap(row, above):
         return True
     known = set[int]().union(*edges)
     return all(not known.isdisjoint(place for x in (span.x0, -span.x1) for place in _near(x)) for span in row)
+
+
+def _share_gap(row: Row, other: Row) -> bool:
+    least = CELL * row[0].size / 2
+    return any(min(b, d) - max(a, c) > least for a, b in _gaps(row) for c, d in _gaps(other[:MAX_CELLS]))
 
 
 def _near(x: float) -> range:
@@ -446,18 +449,24 @@ class _Edge(NamedTuple):
 
 
 def _unstretched(rows: Sequence[Row]) -> list[Row]:
-    """Join the parts of lines that are stretched to both edges, as other lines without gaps are."""
+    """Join the parts of lines that are stretched to both edges, as other lines without gaps are; no rows of tables."""
     whole = Counter(_ends(row) for row in rows if len(row) == 1)
     found = []
-    for row in rows:
-        first, end, em = row[0], row[-1].x1, row[0].size
-        if len(row) > 1 and end - first.x0 > COLUMN * em and all(d - c < STRETCHED * em for c, d in _gaps(row)):
-            left, right = _ends(row)
-            alike = sum(whole[left + dx, right + dy] for dx in (-1, 0, 1) for dy in (-1, 0, 1))
-            if alike >= MIN_LINES:
-                row = [first._replace(x1=end, text=text_of(row))]  # noqa: PLW2901
-        found.append(row)
+    for before, row, after in zip([[], *rows], rows, [*rows[1:], []], strict=False):
+        is_stretched = 1 < len(row) <= MAX_CELLS and _is_stretched(row, whole)
+        if is_stretched and not (_share_gap(row, before) or _share_gap(row, after)):
+            found.append([row[0]._replace(x1=row[-1].x1, text=text_of(row))])
+        else:
+            found.append(row)
     return found
+
+
+def _is_stretched(row: Row, whole: Counter[tuple[int, int]]) -> bool:
+    em = row[0].size
+    if row[-1].x1 - row[0].x0 <= COLUMN * em or any(end - start > STRETCHED * em for start, end in _gaps(row)):
+        return False
+    left, right = _ends(row)
+    return sum(whole[left + dx, right + dy] for dx in (-1, 0, 1) for dy in (-1, 0, 1)) >= MIN_LINES
 
 
 def _ends(row: Row) -> tuple[int, int]:
@@ -499,10 +508,10 @@ def _right_edge(rows: Sequence[Row]) -> _Edge:
     em = rows[0][0].size
     for at in range(len(ends) - 1, max(-1, len(ends) - 1 - STICKING_OUT), -1):
         is_justified = at > 0 and ends[at] - ends[at - 1] < BLANK * em
-        near = at + 1 - bisect_left(ends, ends[at] - EDGE * em)
-        if ends[at] > ends[-1] - COLUMN * em and (is_justified or near > max(2, SHARED * len(ends))):
+        if is_justified and ends[at] > ends[-1] - COLUMN * em:
             return _Edge(ends[at], is_sure=True)
-    return _Edge(ends[-1], is_sure=False)
+    near = len(ends) - bisect_left(ends, ends[-1] - EDGE * em)
+    return _Edge(ends[-1], is_sure=near > max(2, SHARED * len(ends)))
 
 
 def _begins(last: Row, row: Row, leading: float, right: _Edge) -> bool:
@@ -514,7 +523,8 @@ def _begins(last: Row, row: Row, leading: float, right: _Edge) -> bool:
     if step > APART * max(leading, b.size) or abs(last[0].size - b.size) > LIKE * b.size or a.is_bold != b.is_bold:
         return True
     is_apart = any(d - c > STRETCHED * b.size for c, d in chain(_gaps(row), _gaps(last)))
-    return is_apart or bool(_ITEM.match(b.text)) or _is_indented(last, row) or not _is_full(last, b, right)
+    is_indented = _is_indented(last, row) and not b.text[:1].islower()
+    return is_apart or bool(_ITEM.match(b.text)) or is_indented or not _is_full(last, b, right)
 
 
 def _is_indented(last: Row, row: Row) -> bool:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 from rag_bm25.errors import InputError
 from rag_bm25.ingestion.formats.building import TextBuilder
-from rag_bm25.ingestion.formats.characters import read_page
+from rag_bm25.ingestion.formats.characters import is_readable, read_page
 from rag_bm25.ingestion.formats.layout import PAGE, blocks, key, without_number
 from rag_bm25.ingestion.formats.running import drop_contents, drop_running
 
@@ -27,7 +28,7 @@ _WORD = re.compile(r"[^\W_]+(?=(-[^\W_]+)?)")
 _LAST = re.compile(r"[^\W_]+\Z")
 
 
-def extract(file: BinaryIO, **_options: object) -> Document:
+def extract(file: BinaryIO, *, repeated: bool = False, **_options: object) -> Document:
     """Extract the text of a file."""
     import pypdfium2
 
@@ -42,12 +43,12 @@ def extract(file: BinaryIO, **_options: object) -> Document:
         if len(pdf) > MAX_PAGES:
             raise InputError(f"it has {len(pdf):,} pages; at most {MAX_PAGES:,} are read")
         pages = [_read_page(pdf, number) for number in range(len(pdf))]
-        drop_running(pages)
-        drop_contents(pages)
+        unreadable = tuple(number for number, page in enumerate(pages, 1) if not is_readable(page))
+        left_out = {} if repeated else dict(drop_running(pages) + drop_contents(pages))
         document = _build(pages, list(_bookmarks(pdf)), str(pdf.get_metadata_dict().get("Title", "")))
         if not document.text.strip() and len(pdf):
             raise InputError("it has no text; scanned pages need OCR first")
-        return document
+        return replace(document, left_out=left_out, unreadable=unreadable)
 
 
 def _read_page(pdf: Any, number: int) -> Page:

@@ -24,7 +24,7 @@ from support.office import (
 
 from rag_bm25 import BM25Index
 from rag_bm25.errors import InputError, MissingExtraError
-from rag_bm25.ingestion import find_files, formats
+from rag_bm25.ingestion import find_files, formats, ingest
 from rag_bm25.ingestion.documents import Document
 from rag_bm25.ingestion.formats import extraction
 from rag_bm25.ingestion.formats.archives import open_archive
@@ -531,3 +531,19 @@ def test_the_process_is_not_shared_with_a_fork(tmp_path: Path, monkeypatch: pyte
     assert before is not None
     before.kill()
     before.communicate()
+
+
+def test_what_is_left_out_is_told_and_can_be_kept(tmp_path: Path, index: BM25Index) -> None:
+    pytest.importorskip("pypdfium2")
+    heads = {n: [(30, 770, "Manual"), (300, 30, str(n + 1))] for n in range(4)}
+    path = make_pdf(tmp_path / "a.pdf", ["one", "two", "three", "four"], more=heads)
+    assert run(index, path).left_out == {"running lines": 18, "page numbers": 4}
+    report = ingest(index, find_files([path]), options=ReadOptions(repeated=True))
+    assert report.left_out == {}
+    assert read_document(path, ReadOptions(repeated=True)).text.split().count("Manual") == 4
+
+
+def test_pages_of_signs_are_told(tmp_path: Path, index: BM25Index) -> None:
+    pytest.importorskip("pypdfium2")
+    report = run(index, make_pdf(tmp_path / "a.pdf", ["A pump", "!#$%&'*+,/:;<=>?@^`{|}~ " * 3]))
+    assert report.notes == ["pages whose fonts do not tell their letters, which need OCR: a.pdf (1)"]

@@ -132,6 +132,20 @@ def test_a_table_goes_on_on_the_next_page_without_its_header() -> None:
     assert shown(first, table("Nut 2", "Pin 4"))[3:] == ["=", "Nut|2", "Pin|4"]
 
 
+def test_a_value_between_the_lines_of_a_name_is_in_its_row() -> None:
+    page = [
+        line(text, 50, y) for y, text in ((100, "Name"), (114, "Bank of"), (126, "Bern"), (140, "Ann"), (160, "Eve"))
+    ]
+    page += [line(text, 250, y) for y, text in ((100, "Share"), (120, "9"), (140, "8"), (160, "7"))]
+    assert shown(page)[1:] == ["Name|Share", "Bank of Bern|9", "Ann|8", "Eve|7"]
+
+
+def test_cells_that_were_written_row_by_row_are_no_columns() -> None:
+    cells = [(n, side) for n in range(12) for side in (0, 1)]
+    page = [line(PROSE, 50 + 290 * side, 100 + 14 * n, 240)._replace(order=2 * n + side) for n, side in cells]
+    assert len(list(regions(rows_of(page)))) == 1
+
+
 def test_numbers_in_prose_and_stretched_lines_are_no_table() -> None:
     stretched = [line("in 2019", 50, 160, 100), line("some 40 of 90 pumps", 170, 160, 120)]
     assert [len(text.split("|")) for text in shown([*prose(5), *stretched, *prose(5, y=172)])[1:]] == [1]
@@ -151,13 +165,24 @@ def test_a_full_line_goes_on_and_a_short_one_does_not() -> None:
     [
         line("• an item of the list", 50, 136),
         line("farther below than lines are", 50, 150),
-        line("indented as paragraphs are", 70, 136),
+        line("Indented as paragraphs are", 70, 136),
         line("Set in larger type", 50, 140, size=14),
         line("Bold", 50, 136, is_bold=True),
     ],
 )
 def test_what_begins_something_new(following: Span) -> None:
     assert shown([*prose(3), following])[-1].lstrip("-") == following.text
+
+
+def test_lines_of_an_item_hang_below_its_text() -> None:
+    item = [line("z Each pump has a valve and", 50, 160, 240), line("a tank.", 66, 172)]
+    assert shown([*prose(3, width=230), *item])[-1] == "z Each pump has a valve and a tank."
+
+
+def test_lines_that_are_about_as_long_by_chance_do_not_go_on() -> None:
+    names = [line("BOOK of the names and the titles", 50, 100), line("AUTHOR and her names", 50, 112)]
+    names += [line("BUYER and his names", 50, 124), line("ORDER and a number", 50, 136), line("SALE", 50, 148)]
+    assert [text.lstrip("-") for text in shown(names)[1:]] == [span.text for span in names]
 
 
 def test_text_goes_on_on_the_next_page() -> None:
