@@ -136,8 +136,8 @@ def ingest(
 
     With each folder, the index remembers the options that say which of its files are read, and how they are read and
     cut: --include, --exclude, --gitignore, --encoding, --text-field, --title-field, --id-field, --id-prefix, --hidden,
-    --split-size, --chunk-overlap and --contextualize. Later runs need none of them. Another value takes the place of
-    the remembered one; '' or the default resets it. `rag-bm25 list sources` shows them.
+    --repeated, --split-size, --chunk-overlap and --contextualize. Later runs need none of them. Another value takes the
+    place of the remembered one; '' or the default resets it. `rag-bm25 list sources` shows them.
 
     With --embedding, a new index has dense vectors beside the words, for hybrid searches; later runs need the same
     model. Only texts that are new or have changed are embedded.
@@ -400,6 +400,9 @@ def _print_report(
     invalid = f"; {count(rejected, 'row')} rejected" if rejected else ""
     for note in report.notes:
         print_note(note)
+    if report.left_out and more is None:
+        kinds = ", ".join(f"{kind} {count(number, 'character')}" for kind, number in report.left_out.items())
+        print_note(f"left out: {kinds} (--repeated keeps them)")
     print_result(
         more is not None,
         {**asdict(report), "skipped": skipped, "seconds": seconds, "chunks_per_second": rate, **(more or {})},

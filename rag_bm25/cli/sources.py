@@ -72,6 +72,13 @@ class SourceOptions:
         bool | None,
         opt.option("Read the hidden sheets, rows, columns and slides of Office files, too.", "--hidden/--no-hidden"),
     ] = None
+    repeated: Annotated[
+        bool | None,
+        opt.option(
+            "Keep what pages of PDF repeat: running heads and feet, page numbers, and contents.",
+            "--repeated/--no-repeated",
+        ),
+    ] = None
 
     def reading(self) -> ingestion.ReadOptions:
         """Return how files are read, but for what an index remembers."""

@@ -64,6 +64,8 @@ class ReadOptions:
         rows of several files apart.
     hidden : bool
         Whether the hidden sheets, rows, columns and slides of Office files are read, too.
+    repeated : bool
+        Whether what pages of PDF repeat is kept: running heads and feet, page numbers, and contents.
     read : callable of Path to str or None, optional
         A reader of one's own: returns the text of a document as Markdown, or None to have it read as it is by default.
         If it raises an exception, the file has failed.
@@ -79,6 +81,7 @@ class ReadOptions:
     timeout: Annotated[float, Between(0, FINITE.high, above=True)] = DEFAULT_TIMEOUT
     id_prefix: str = ""
     hidden: bool = False
+    repeated: bool = False
     read: Callable[[Path], str | None] | None = None
 
     def __post_init__(self) -> None:
@@ -178,7 +181,8 @@ def _read_document(path: Path, real: Path, options: ReadOptions) -> Document:
         return own
     suffix = path.suffix.lower()
     if suffix in FORMATS:
-        return EXTRACTOR.extract(path, real, options.encoding, options.timeout, hidden=options.hidden)
+        own_options = {"encoding": options.encoding, "hidden": options.hidden, "repeated": options.repeated}
+        return EXTRACTOR.extract(path, real, options.timeout, own_options)
     with open_regular(path, real) as file:
         text, encoding = _read_text(file, options.encoding)
     try:
@@ -243,7 +247,7 @@ def _pieces_of_document(document: Document, file: SourceFile, split: Splitter) -
     for n, part in enumerate(parts):
         metadata = {"source": file.source, "chunk": n, **_place(document, part, title)}
         end = file.size * (n + 1) // len(parts)
-        yield Piece(f"{file.source}#{n}", part.text_of(document.text), metadata, str(file.path), end, document.encoding)
+        yield Piece(f"{file.source}#{n}", part.text_of(document.text), metadata, str(file.path), end, document)
 
 
 def _place(document: Document, part: Part, title: str) -> dict[str, Any]:

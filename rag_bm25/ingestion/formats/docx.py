@@ -47,7 +47,7 @@ def extract(file: BinaryIO, **_options: object) -> Document:
     html = mammoth.convert_to_html(rewritten, style_map=STYLES, convert_image=_no_image).value
     builder = TextBuilder()
     write_html(html, builder)
-    return builder.build(title or builder.first_heading)
+    return builder.build(title, builder.first_heading)
 
 
 def _rewrite(archive: zipfile.ZipFile) -> BytesIO:

@@ -128,7 +128,7 @@ def extract(file: BinaryIO, *, encoding: str | None, **_options: object) -> Docu
     text, used = decode(data, file.name, encoding, declared[1].decode() if declared else None)
     builder = TextBuilder()
     title = write_html(text, builder)
-    found = builder.build(title or builder.first_heading)
+    found = builder.build(title, builder.first_heading)
     return replace(found, encoding=used)
 
 
