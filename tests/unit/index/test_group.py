@@ -83,7 +83,7 @@ def test_what_ingest_makes_and_a_config_without_fields_differ_with_the_way_out()
 
 def test_indexes_whose_queries_are_weighed_otherwise_are_refused() -> None:
     first, second = filled(LEFT, IndexConfig(4, length_unit="terms", analyzer=split, idf="lucene")), filled(RIGHT)
-    with pytest.raises(ConfigMismatchError, match="index 1 .* than index 0: idf: 'lucene' and 'epsilon'. Set them"):
+    with pytest.raises(ConfigMismatchError, match=r"index 1 .* than index 0: idf: 'lucene' and 'epsilon'\. Set them"):
         IndexGroup([first, second])
     second.set_query_defaults(weighting=QueryWeighting(idf="lucene"))
     asked = {"weighting": QueryWeighting(idf="lucene")}
