@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping  # noqa: TC003 - the definitions of options
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
 
 from rag_bm25.analysis import Analyzer, AnalyzerConfig, TextAnalyzer
@@ -43,6 +43,12 @@ def in_config(weighting: QueryWeighting) -> dict[str, Any]:
 def query_side(config: IndexConfig) -> dict[str, Any]:
     """Return the parameters of the query side by their names."""
     return {name: getattr(config, name) for name in QUERY_SIDE}
+
+
+def with_query_side(config: IndexConfig, values: Mapping[str, Any]) -> IndexConfig:
+    """Return a config with some parameters of the query side; the same one where none differs."""
+    changes = {name: value for name, value in values.items() if value != getattr(config, name)}
+    return replace(config, **changes) if changes else config
 
 
 class _Fields(dict[str, FieldWeight]):

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rag_bm25.definitions import given_fields
-from rag_bm25.index.config import IndexConfig, in_config, query_side
+from rag_bm25.index.config import IndexConfig, in_config, query_side, with_query_side
 from rag_bm25.index.stored_config import query_side_from_dict, query_side_to_dict
 from rag_bm25.query.synonyms import SynonymTable
 from rag_bm25.weighting.query import QueryWeighting
@@ -62,7 +61,7 @@ def change_query_defaults(given: QueryDefaults, now: Generation) -> None:
         values = in_config(given.get("weighting") or QueryWeighting())
         if (asked := given.get("expansion")) is not None:
             values["expansion"] = asked.over(stored.expansion)
-        check_expansion(replace(stored, **values).expansion, now.encoder.analyzer)
+        check_expansion(with_query_side(stored, values).expansion, now.encoder.analyzer)
         now.live.log.write_query_defaults({**(before or {}), **query_side_to_dict(values)})
         now.live_config.forget(values)
         writer.confirm()
@@ -103,6 +102,6 @@ class LiveConfig:
         return latest
 
     def _set(self, values: Mapping[str, Any] | None) -> _InForce:
-        stored = replace(self._made, **query_side_from_dict(values or {}))
-        config = replace(stored, **self._own)
+        stored = with_query_side(self._made, query_side_from_dict(values or {}))
+        config = with_query_side(stored, self._own)
         return _InForce(values, stored, config, config.query_weighting())

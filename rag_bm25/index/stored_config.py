@@ -19,7 +19,7 @@ from rag_bm25.analysis.contract import (
 )
 from rag_bm25.definitions import given_fields, options_of
 from rag_bm25.errors import ConfigMismatchError, FormatError, ParameterError
-from rag_bm25.index.config import QUERY_SIDE, IndexConfig, query_side
+from rag_bm25.index.config import QUERY_SIDE, IndexConfig, query_side, with_query_side
 from rag_bm25.query.expansion import QueryExpansion
 from rag_bm25.query.spelling import Fuzzy
 from rag_bm25.query.synonyms import Synonyms
@@ -92,7 +92,7 @@ def config_from_dict(
 ) -> IndexConfig:
     """Return the stored config, with the analyzer of the given one, which is checked against it."""
     _check_stored(stored)
-    config = _rebuild(stored, analyzer) if given is None else replace(given, **_query_side(stored))
+    config = _rebuild(stored, analyzer) if given is None else with_query_side(given, _query_side(stored))
     require_same(stored, config)
     return config
 

@@ -100,7 +100,9 @@ class QueryExpansion:
     @property
     def spelling(self) -> Fuzzy | None:
         """How near spellings are found, if they are."""
-        return Fuzzy() if self.fuzzy is True else self.fuzzy or None
+        if isinstance(self.fuzzy, Fuzzy):
+            return self.fuzzy
+        return Fuzzy() if self.fuzzy is True else None
 
     @property
     def rules(self) -> Synonyms | None:
@@ -120,6 +122,9 @@ class Expander:
     expansion: QueryExpansion = DEFAULT_EXPANSION
     synonyms: SynonymTable | None = None  # those of the expansion, for this analyzer
     look_up: Callable[[], TermLookup] | None = None  # reads the vocabulary, where a query asks for it
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "expansion", self.expansion.over(DEFAULT_EXPANSION))
 
     def expand(self, query: Query, dfs: DfLookup) -> ExpandedQuery:
         """Analyse the parts of a query one by one, and collect their terms and the additions."""

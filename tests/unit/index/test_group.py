@@ -81,12 +81,13 @@ def test_what_ingest_makes_and_a_config_without_fields_differ_with_the_way_out()
         IndexGroup([plain, made])
 
 
-def test_queries_are_weighed_as_the_first_index_does() -> None:
-    lucene = IndexConfig(4, length_unit="terms", analyzer=split, idf="lucene")
-    first, second = filled(LEFT, lucene), filled(RIGHT)
+def test_indexes_whose_queries_are_weighed_otherwise_are_refused() -> None:
+    first, second = filled(LEFT, IndexConfig(4, length_unit="terms", analyzer=split, idf="lucene")), filled(RIGHT)
+    with pytest.raises(ConfigMismatchError, match=r"index 1 .* than index 0: idf: 'lucene' and 'epsilon'\. Set them"):
+        IndexGroup([first, second])
+    second.set_query_defaults(weighting=QueryWeighting(idf="lucene"))
     asked = {"weighting": QueryWeighting(idf="lucene")}
     assert IndexGroup([first, second]).search("apple") == IndexGroup([first, second]).search("apple", **asked)
-    assert IndexGroup([second, first]).config.idf == "epsilon"
 
 
 @pytest.mark.parametrize(
