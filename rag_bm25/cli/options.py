@@ -109,7 +109,7 @@ AnalyzerName: TypeAlias = Annotated[
 ]
 SplitSize: TypeAlias = Annotated[int | None, option("Maximum length of a chunk; by default the chunk size.", min=1)]
 ChunkOverlap: TypeAlias = Annotated[
-    int | None, option("Overlap of neighbouring chunks; by default a tenth of the maximum length, at most 50.", min=0)
+    int | None, option("Overlap of neighbouring chunks; by default .3 of the maximum length, at most 150.", min=0)
 ]
 Namespace: TypeAlias = Annotated[str | None, option("Tenant or sub-corpus.", metavar="NAME")]
 Namespaces: TypeAlias = Annotated[

@@ -15,6 +15,7 @@ from rag_bm25.index.config import IndexConfig
 from rag_bm25.index.maintenance.generations import make_next_generation
 from rag_bm25.index.stored_config import differing
 from rag_bm25.ingestion.source_roots import read_source_roots, set_source_roots
+from rag_bm25.ingestion.splitting import default_size
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -51,7 +52,8 @@ def reindex(
 ) -> ReindexReport:
     """Encode the stored texts of an index with other parameters, in its place or into another index.
 
-    Ids, metadata, namespaces and dense vectors are copied; texts are not split again. Chunks that the target already
+    Ids, metadata, namespaces and dense vectors are copied; texts are not split again, and folders keep the maximum
+    length of their chunks. Chunks that the target already
     has cost no write: a call that was interrupted can be repeated. The model of
     :meth:`rag_bm25.BM25Index.calibrate_answers` is copied only if no parameter differs; the report tells if it is lost.
 
@@ -96,7 +98,8 @@ def reindex(
         done += len(batch)
         report_progress(progress, "chunks encoded", done, figures.num_chunks)
     for namespace in source.stats().namespaces:
-        copy_roots(read_source_roots(source, namespace=namespace), target, namespace)
+        roots = read_source_roots(source, namespace=namespace)
+        copy_roots(_with_sizes(roots, source.config, target.config), target, namespace)
     _copy_answers(source, target)
     removed = sum(_remove_strays(source, target, batch) for batch in _batches(target))
     return _report(target, removed, had_model=_has_model(source))
@@ -109,6 +112,10 @@ def _reindex_in_place(
     require_same_vectors(source.config, config)
     source.refresh()  # another process may have calibrated it
     had_model = _has_model(source)
+    for namespace in source.stats().namespaces:
+        copy_roots(
+            _with_sizes(read_source_roots(source, namespace=namespace), source.config, config), source, namespace
+        )
     removed = make_next_generation(source, config, progress)
     return _report(source, removed, had_model=had_model)
 
@@ -136,6 +143,13 @@ def require_same_vectors(source: IndexConfig, config: IndexConfig) -> None:
             "dense vectors are copied, so dense_dim and dense_metric of the target must be those of the source, "
             f"{source.dense_field()}, got {config.dense_field()}"
         )
+
+
+def _with_sizes(roots: Iterable[SourceRoot], config: IndexConfig, new: IndexConfig) -> list[SourceRoot]:
+    """Keep the maximum length of the chunks of each folder: another chunk size would have them all cut anew."""
+    size = default_size(config)
+    own = {} if size == default_size(new) else {"split_size": size}
+    return [replace(root, options={**own, **root.options}) for root in roots]
 
 
 def copy_roots(source_roots: Iterable[SourceRoot], target: BM25Index, namespace: str) -> None:

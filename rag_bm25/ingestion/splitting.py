@@ -1,47 +1,33 @@
-"""Split texts into chunks: at headings, paragraphs, lines, sentences, clauses, words."""
+"""Split texts into chunks: at headings, and at the best places between them."""
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
-from functools import cached_property
+from functools import partial
 from itertools import pairwise, takewhile
 from os.path import commonprefix
 from typing import TYPE_CHECKING, NamedTuple
 
 from rag_bm25.errors import ParameterError
+from rag_bm25.ingestion.breaks import CLAUSES, Breaks, Rank
 from rag_bm25.vectors.terms import num_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from rag_bm25.index.config import IndexConfig
+    from rag_bm25.ingestion.breaks import Block
     from rag_bm25.ingestion.documents import Heading
 
-DEFAULT_OVERLAP = 50
+DEFAULT_OVERLAP = 150
+OVERLAP_SHARE = 0.3  # of the maximum length, if that is less
 MAX_TITLE = 200  # characters of a heading in a path
 MIN_SHARE = 5  # the minimum length of a chunk is this part of the maximum
-SEPARATORS = (
-    r"\n\s*\n",  # paragraphs
-    r"\n",
-    r"[。！？…]+[”’」』）》]*|[.!?][\"')\]”’]*\s",  # sentences, with the quotes that close them
-    r"；|;\s",
-    r"[，、]|,\s",
-    r"\s",
-)
-_PATTERNS = tuple(map(re.compile, SEPARATORS))
-_WITHIN_LINES = 2  # separators from here on are within a line
 _WORD = re.compile(r"\w")
-_ROWS = {
-    "|": re.compile(r"^(?:[^\n|]*\|[^\n]*(?:\n|\Z)){3,}", re.MULTILINE),
-    "\t": re.compile(r"^(?:[^\n\t]+(?:\t[^\n\t]*){2,}(?:\n|\Z)){3,}", re.MULTILINE),
-    ",": re.compile(r"^(?:[^\n,]+(?:,(?! )[^\n,]*){2,}(?:\n|\Z)){3,}", re.MULTILINE),
-}
-"""Lines that may be a table, by what separates their cells."""
-_RULE = re.compile(r"[ \t>|:]*-[-|: \t]*")  # below the header, in Markdown
-_NAME = re.compile(r"[\s\"']*[^\W\d]")  # of a column
-HEADER_ROWS = 3
+WHOLE = (Rank.ARTICLE, Rank.BLOCK, Rank.LINE, Rank.SENTENCE)  # of places where no sentence is cut
+MOST_CHARACTERS = 64  # times the maximum length: a fence that has more is longer than a chunk, whatever a length is
 HEADER_SHARE = 3  # a header that is longer than this part of the maximum is not repeated
 
 
@@ -55,7 +41,7 @@ class Part(NamedTuple):
     headings : tuple of str
         The headings above it, from the highest level.
     header : str
-        The header of the table that it goes on with, which its text begins with.
+        The header of the table, or the number of the article, that it goes on with, which its text begins with.
     """
 
     start: int
@@ -95,21 +81,12 @@ class _Outline:
         for at in range(len(self.sections) - 2, -1, -1):
             if not self.sections[at].has_words:
                 self._bodies[at] = self._bodies[at + 1]
+        self.breaks = Breaks(text, ((section.start, section.body) for section in self.sections))
 
     def body(self, start: int) -> int:
         """Return where the text after the headings that `start` is in begins, or `start`, if it is in a text."""
         at = bisect_right(self.starts, start) - 1
         return start if start >= self.sections[at].body else self._bodies[at]
-
-    @cached_property
-    def _tables(self) -> list[tuple[int, int, str]]:
-        return sorted(_tables(self.text))
-
-    def header(self, start: int) -> str:
-        """Return the header of the table within which `start` is, as far as it is before."""
-        at = bisect_left(self._tables, (start,)) - 1
-        begin, end, header = self._tables[at] if at >= 0 else (0, 0, "")
-        return header[: start - begin] if start < end else ""
 
     def path(self, start: int, end: int) -> tuple[str, ...]:
         """Return the headings above all of a chunk: those that its sections with text have in common."""
@@ -207,7 +184,7 @@ class Splitter:
     # Within sections
 
     def _cut(self, outline: _Outline, start: int, end: int) -> Iterator[tuple[int, int, str]]:
-        """Cut a span into spans within the maximum length, and the header of the table that each goes on with."""
+        """Cut a span into spans within the maximum length, and the header of what each goes on with."""
         text, header = outline.text, ""
         start, end = _strip(text, start, end)
         while start < end:
@@ -218,12 +195,38 @@ class Splitter:
             body = outline.body(start)
             low = self._reach(text, body, reach, self.least) if body < reach else reach
             high = max(low, min(reach, self._leave(text, end)))
-            cut, is_within = _find_cut(text, start, low, high, outline.starts)
+            cut, rank = self._find_cut(outline, start, min(body, low), low, high)
             yield start, cut, header
-            following = self._step_back(text, start, cut) if is_within else cut
-            start = _strip(text, following, end)[0]
-            header = outline.header(start)
+            start = _strip(text, self._step_back(outline, start, cut, rank), end)[0]
+            header = outline.breaks.header(start, self.longest // HEADER_SHARE)
             header = header if HEADER_SHARE * self.length(header) <= self.longest else ""
+
+    def _find_cut(self, outline: _Outline, start: int, body: int, low: int, high: int) -> tuple[int, Rank]:
+        """Return the best cut in a range, and its rank."""
+        at = bisect_right(outline.starts, high) - 1
+        if at >= 0 and outline.starts[at] >= max(low, start + 1):
+            return outline.starts[at], Rank.BLOCK
+        best = partial(outline.breaks.best, fits=self._fits_block(outline.text))
+        return (
+            best(low, high, WHOLE)
+            or self._find_early_cut(outline.text, best, body, low, high)
+            or best(low, high, [Rank.WRAP])
+            or (_find_clause(outline.text, low, high), Rank.CLAUSE)
+        )
+
+    def _find_early_cut(
+        self, text: str, best: Callable[..., tuple[int, Rank] | None], body: int, low: int, high: int
+    ) -> tuple[int, Rank] | None:
+        """Return a cut that makes a chunk shorter than the minimum, if a long sentence or code is whole in the next."""
+        found = best(body + 1, low - 1, WHOLE) if body + 1 < low else None
+        return found if found and best(high + 1, self._reach(text, found[0], len(text)), WHOLE) else None
+
+    def _fits_block(self, text: str) -> Callable[[Block], bool]:
+        def fits(block: Block) -> bool:
+            is_near = block.end - block.start <= MOST_CHARACTERS * self.longest
+            return is_near and self._fits(text[block.start : block.end])
+
+        return fits
 
     def _reach(self, text: str, start: int, end: int, length: int | None = None) -> int:
         """Return the end of the longest part from `start` that is not longer than `length`, at least one character."""
@@ -248,15 +251,20 @@ class Splitter:
             at -= max(1, self.least)
         return max(at, 0)
 
-    def _step_back(self, text: str, start: int, cut: int) -> int:
-        """Return where the chunk after a cut begins: at a sentence, clause or word within the overlap."""
-        low = cut
+    def _step_back(self, outline: _Outline, start: int, cut: int, rank: Rank) -> int:
+        """Return where the chunk after a cut begins: at a sentence within the overlap, or a word if one was cut."""
+        text, low = outline.text, cut
+        if rank < Rank.SENTENCE or not self.overlap:
+            return cut
         if self.length is len:
             low = max(start + 1, cut - self.overlap)
         else:
             while low - 1 > start and self.length(text[low - 1 : cut]) <= self.overlap:
                 low -= 1
-        for pattern in _PATTERNS[_WITHIN_LINES:]:
+        sentences = outline.breaks.sentences(low, cut - 1)
+        if (found := next((end for end in sentences if _WORD.search(text, end, cut)), None)) is not None:
+            return found
+        for pattern in CLAUSES if rank > Rank.SENTENCE else ():
             found = next((match.end() for match in pattern.finditer(text, max(start, low - 1), cut)), cut)
             if low <= found < cut and _WORD.search(text, found, cut):
                 return found
@@ -264,15 +272,15 @@ class Splitter:
 
 
 def splitter(config: IndexConfig, chunk_overlap: int | None = None, split_size: int | None = None) -> Splitter:
-    """Return a text splitter for an index: it splits at headings, paragraphs, lines, sentences, clauses, words.
+    """Return a text splitter for an index: at headings, articles, paragraphs, lines, sentences, words.
 
     Parameters
     ----------
     config : IndexConfig
         Config of the index; lengths are in its `length_unit`.
     chunk_overlap : int, optional
-        Maximum overlap of chunks that a cut within a paragraph separates; by default a tenth of the maximum length, at
-        most 50.
+        Maximum overlap of chunks that a cut within a paragraph separates; by default three tenths of the maximum
+        length, at most 150. It is of whole sentences, unless one was cut.
     split_size : int, optional
         Maximum length of a chunk, > 0; by default the config's `chunk_size`. The minimum is a fifth of it.
 
@@ -289,7 +297,7 @@ def splitter(config: IndexConfig, chunk_overlap: int | None = None, split_size: 
     longest = default_size(config) if split_size is None else split_size
     if longest < 1:
         raise ParameterError(f"split_size must be > 0, got {longest}")
-    overlap = min(DEFAULT_OVERLAP, longest // 10) if chunk_overlap is None else chunk_overlap
+    overlap = min(DEFAULT_OVERLAP, int(OVERLAP_SHARE * longest)) if chunk_overlap is None else chunk_overlap
     if not 0 <= overlap < longest:
         raise ParameterError(f"chunk_overlap must be >= 0 and below the chunk size of {longest}, got {overlap}")
     return Splitter(longest, overlap, longest // MIN_SHARE, _length_function(config))
@@ -320,34 +328,6 @@ def _sections(text: str, headings: Sequence[Heading]) -> Iterator[_Section]:
         yield _Section(heading.start, heading.end, end, heading.level, path, _has_words(text, heading.end, end))
 
 
-def _tables(text: str) -> Iterator[tuple[int, int, str]]:
-    """Yield start, end and header of each table of a text."""
-    for separator, rows in _ROWS.items():
-        for match in rows.finditer(text):
-            lines = match[0].split("\n")
-            if size := _header_size(lines, separator):
-                yield match.start(), match.end(), "".join(f"{line}\n" for line in lines[:size])
-
-
-def _header_size(lines: Sequence[str], separator: str) -> int:
-    """Return how many lines are the header of a table; 0 if the lines have the separator by chance."""
-    counts = [line.count(separator) for line in lines if line]
-    if separator != "|":
-        names = lines[0].split(separator)
-        return int(len(set(counts)) == 1 and all(map(_NAME.match, names)) and len(set(names)) == len(names))
-    if counts[0] != counts[1]:
-        return 0
-    full = (at for at, line in enumerate(lines[:HEADER_ROWS], 1) if all(map(str.strip, _cells(line)[1:])))
-    size = next(full, 1)
-    return size + bool(_RULE.fullmatch(lines[size]))
-
-
-def _cells(row: str) -> list[str]:
-    """Return the cells of a row; in Markdown, it begins and ends with a separator."""
-    cells = row.strip().split("|")
-    return cells[1:-1] if len(cells) > 2 and not cells[0] and not cells[-1] else cells
-
-
 def _runs(sections: Sequence[_Section]) -> list[list[_Section]]:
     """Set each question apart, with the sections below it and the bare headings just above it."""
     runs: list[list[_Section]] = [[]]
@@ -369,17 +349,13 @@ def _has_words(text: str, start: int, end: int) -> bool:
     return _WORD.search(text, start, end) is not None
 
 
-def _find_cut(text: str, start: int, low: int, high: int, headings: Sequence[int]) -> tuple[int, bool]:
-    """Return the best cut in a range, and whether it is within a line."""
-    at = bisect_right(headings, high) - 1
-    if at >= 0 and headings[at] >= low and headings[at] > start:
-        return headings[at], False
-    for rank, pattern in enumerate(_PATTERNS):
+def _find_clause(text: str, low: int, high: int) -> int:
+    """Return the end of the last clause in a range, of the last word if there is none, or the end of the range."""
+    for pattern in CLAUSES:
         ends = [match.end() for match in pattern.finditer(text, low - 1, high + 1)]
-        found = max((end for end in ends if low <= end <= high), default=None)
-        if found is not None:
-            return found, rank >= _WITHIN_LINES
-    return high, True
+        if found := max((end for end in ends if low <= end <= high), default=0):
+            return found
+    return high
 
 
 def _strip(text: str, start: int, end: int) -> tuple[int, int]:

@@ -59,7 +59,7 @@ def chunks(collection: str = "docs") -> list[tuple[str, str, Any]]:
     ("given", "reset"),
     [
         (("--split-size", 100), ("--split-size", 500)),
-        (("--chunk-overlap", 0), ("--chunk-overlap", 50)),
+        (("--chunk-overlap", 0), ("--chunk-overlap", 150)),
         (("--encoding", "big5"), ("--encoding", "")),
         (("--text-field", "body"), ("--text-field", "text")),
         (("--title-field", "name"), ("--title-field", "")),

@@ -81,7 +81,7 @@ def test_a_name_that_makes_no_id_fails_its_file_alone_each_time(
 
 def test_chunks_carry_source_and_number(tmp_path: Path, index: BM25Index) -> None:
     run(index, write(tmp_path / "a.txt", "word " * 10))
-    place = {"start_index": 40, "end_index": 49, "title": "a"}
+    place = {"start_index": 30, "end_index": 49, "title": "a"}
     assert index.get(["a.txt#1"])[0].metadata == {"source": "a.txt", "chunk": 1, **place}
 
 

@@ -54,8 +54,8 @@ def test_neighbours_share_the_overlap() -> None:
     assert cut("aaaa bbbb cccc dddd eeee ffff") == ["aaaa bbbb cccc dddd", "cccc dddd eeee ffff"]
 
 
-@pytest.mark.parametrize(("chunk_size", "overlap"), [(9, 0), (300, 30), (2_000, 50)])
-def test_the_default_overlap_is_a_tenth_and_at_most_50(chunk_size: int, overlap: int) -> None:
+@pytest.mark.parametrize(("chunk_size", "overlap"), [(9, 2), (300, 90), (2_000, 150)])
+def test_the_default_overlap_is_three_tenths_and_at_most_150(chunk_size: int, overlap: int) -> None:
     config = replace(CONFIG, chunk_size=chunk_size)
     words = " ".join("abcdefgh"[n % 8] for n in range(4_000))
     assert splitter(config)(words) == splitter(config, overlap)(words)

@@ -168,6 +168,19 @@ def test_another_folder_in_the_place_of_one_without_chunks_has_none(docs: Path, 
     assert options(index) == {"docs": {}}
 
 
+@pytest.mark.parametrize("in_place", [True, False])
+def test_another_chunk_size_cuts_no_folder_anew(docs: Path, index: BM25Index, in_place: bool) -> None:
+    ingest_with(index, docs)
+    config = replace(CONFIG, chunk_size=CONFIG.chunk_size / 2)
+    target = index if in_place else BM25Index.from_store(Another(), config=config)
+    reindex(index, config if in_place else target)
+    report = ingest_with(target, docs)
+    assert (report.added, report.updated, report.deleted) == (0, 0, 0)
+    assert options(target) == {"docs": {"split_size": CONFIG.chunk_size}}
+    assert ingest_with(target, docs, split_size=int(config.chunk_size)).notes
+    assert options(target) == {"docs": {}}
+
+
 def test_repair_copy_and_reindex_keep_them(docs: Path, index: BM25Index, store: MemoryStore) -> None:
     ingest_with(index, docs, split_size=20)
     index.repair()

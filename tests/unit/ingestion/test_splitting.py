@@ -374,6 +374,8 @@ def test_a_table_that_is_cut_has_its_header_in_each_chunk(table: str, header: st
     assert all(len(part.text_of(text)) <= 100 for part in parts)
 
 
-def test_a_chunk_that_begins_within_a_header_has_what_is_before_it() -> None:
+def test_the_header_of_a_table_is_not_cut() -> None:
     text = "word " * 13 + "\nh | i\n---|---\n" + "a | b\n" * 30
-    assert [part.header for part in Splitter(74, 0, 70).split(text)][:3] == ["", "h | i\n", "h | i\n---|---\n"]
+    parts = Splitter(74, 0, 70).split(text)
+    assert [part.header for part in parts][:3] == ["", "", "h | i\n---|---\n"]
+    assert text[parts[1].start :].startswith("h | i\n---|---\na | b\n")

@@ -167,7 +167,7 @@ def test_queries_whose_keys_are_too_many_for_one_reply_are_asked_in_parts(client
         [[hit]] * len(data) if len(data) < 3 else raise_(MilvusException(65535, "message larger than max"))
     )
     server = served()
-    chunks: Any = SimpleNamespace(engine=server, name="docs")
+    chunks: Any = SimpleNamespace(read=lambda method, **options: server.read(method, "docs", **options))
     search = ChunkSearch(chunks, "Strong")
     assert in_halves(lambda some: search._hits(some, {}), [1, 2, 3, 4, 5]) == [[(1.0, hit["entity"])]] * 5
 
