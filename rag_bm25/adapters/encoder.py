@@ -322,7 +322,7 @@ class BM25Encoder:
         weights = own if weighting is None else weighting.over(own)
         if weights.reweighs:
             raise ParameterError("k1, b and length of a query are not supported here: a vector cannot express them")
-        return QueryEncoder(self._documents.analyzer, weights, counted.ids, expander)
+        return QueryEncoder(self._documents.analyzer, weights, counted.ids, expander, kept={})
 
 
 def document_encoding(encoder: TextEncoder, *, learn: bool) -> Callable[[Sequence[str]], list[SparseVector]]:

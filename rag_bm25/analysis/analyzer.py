@@ -414,6 +414,8 @@ def _move_question_words(every: list[str], words: list[str], phrases: list[str])
             other = next(others)
         else:
             questions.append(word)
+    if not phrases:
+        return [*words, *every[first:]], questions
     inside = Counter(token for phrase in phrases for token in (*bigrams_of(phrase), *characters_of(phrase)))
     for token in every[first:]:
         if inside[token]:

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -138,7 +137,6 @@ class Expander:
                 expanded.additions.update(completed)
             else:
                 self._add_text(part, expanded, speller)
-        expanded.additions.update(self._pairs(expanded, dfs))
         return expanded
 
     def _speller(self, dfs: DfLookup) -> Speller | None:
@@ -153,8 +151,9 @@ class Expander:
         for match in self.synonyms.matches(text.words) if self.synonyms is not None else ():
             expanded.additions.update(self._synonyms(match, text.words, part.boost))
             counts -= Counter(match.source.terms if match.replaced else ())
-        for term, count in counts.items():
-            expanded.own[term] += [part.boost] * count
+        expanded.own.update(counts)
+        for term, count in counts.items() if part.boost != 1 else ():
+            expanded.boosts[term] += [part.boost] * count
         for term in text.question_terms:
             expanded.questions[term].append(part.boost)
         if speller is not None:
@@ -197,23 +196,23 @@ class Expander:
                 return [Addition(AnalysedText((term,)), stands_for, reason, like, factors) for term in terms]
         return []
 
-    def _pairs(self, expanded: ExpandedQuery, dfs: DfLookup) -> Iterator[Addition]:
+    def pairs(self, expanded: ExpandedQuery, known: set[str], dfs: DfLookup) -> Iterator[Addition]:
         """Yield the pairs that hold a character of the query, where chunks have no term for it wherever it stands.
 
         That is a common ideograph, if chunks have nothing else of the query, beside which it says little; or a syllable
-        of kana or hangul, also if none has it as a word.
+        of kana or hangul, also if none has it as a word. Chunks have those terms of the query that are known.
         """
         own = expanded.own
         alone = [word for word in own if is_single(word) and BIGRAM_MARK + word not in own]
         if not alone or self.look_up is None:
             return
-        if expanded.additions or any(dfs([term])[0] for term in own if term not in alone):
-            alone = [word for word in alone if is_syllabic(word) and not dfs([word])[0]]
+        if expanded.additions or not known & own.keys() <= set(alone):
+            alone = [word for word in alone if is_syllabic(word) and word not in known]
         for word in alone[:MAX_LOOKUPS]:
             check_budget()
             pairs = most_frequent(self.look_up().pairs_with(word), dfs, MAX_COMPLETIONS)
             like = tuple(most_frequent([*pairs, word], dfs, 1))
-            factors = _boost(math.fsum(own[word]) / len(own[word]))
+            factors = expanded.mean_boost(word)
             for pair in pairs:
                 yield Addition(AnalysedText(()), frozenset([word]), f"holds {word!r}", like, factors, phrase=(pair,))
 
