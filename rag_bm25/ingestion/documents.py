@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rag_bm25.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
 MAX_HEADINGS = 1_000_000  # of one text: some 600 bytes of memory each, until it is split
 
@@ -49,6 +49,8 @@ class Document:
         First character of each page or slide; empty if the format has none.
     encoding : str
         Encoding of the file, "" for UTF-8.
+    metadata : dict
+        The metadata that the file gives, as the front matter of Markdown does; each chunk has them.
     """
 
     text: str
@@ -56,6 +58,7 @@ class Document:
     headings: tuple[Heading, ...] = ()
     pages: tuple[int, ...] = ()
     encoding: str = ""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
