@@ -54,7 +54,10 @@ class SourceOptions:
     ] = None
     text_field: Annotated[
         str | None,
-        opt.option("Name of the text in rows of JSON lines, CSV, Parquet and collections; by default text."),
+        opt.option(
+            "Name of the text in rows of JSON lines, CSV, Parquet and collections; by default text. Several, name,note, are "
+            "lines of it, and so are all columns of a table without the default one."
+        ),
     ] = None
     title_field: Annotated[str | None, opt.option("Name of the title in rows; by default title.")] = None
     id_field: Annotated[
