@@ -17,6 +17,7 @@ from rag_bm25.index.config import IndexConfig
 from rag_bm25.index.maintenance.verification import RepairReport
 from rag_bm25.ingestion.obsolete import below_folder
 from rag_bm25.ingestion.pruning import is_below
+from rag_bm25.ingestion.source_names import nfc
 from rag_bm25.weighting.calibration import drift_warning, idf_warning
 
 MAX_DIFFERENCES = 20
@@ -157,6 +158,7 @@ def delete(
     The chunks of a source, or that a filter finds, are counted first, and deleted if you agree; without a terminal,
     --yes is needed. Ids and sources that are not found are named; the exit code is 1 if none of them is.
     """
+    source = source and list(map(nfc, source))
     conditions, own = _parse_conditions(ids, source, filter), namespace or ""
     if conditions is not None and not (yes or dry_run or is_terminal()):
         msg = "there is no terminal to confirm it: add --yes, or --dry-run to list the chunks"

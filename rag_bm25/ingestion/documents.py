@@ -53,6 +53,8 @@ class Document:
         Number of characters that were left out on purpose, by kind.
     unreadable : tuple of int
         Numbers of the pages whose fonts do not tell which letters their text shows.
+    metadata : dict
+        The metadata that the file gives, as the front matter of Markdown does; each chunk has them.
     """
 
     text: str
@@ -62,6 +64,7 @@ class Document:
     encoding: str = ""
     left_out: Mapping[str, int] = field(default_factory=dict)
     unreadable: tuple[int, ...] = ()
+    metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

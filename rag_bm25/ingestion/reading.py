@@ -245,7 +245,7 @@ def _pieces_of_document(document: Document, file: SourceFile, split: Splitter) -
     parts = split.split(document.text, document.headings)
     title = document.title[:MAX_STORED_TITLE] or PurePosixPath(file.source).stem
     for n, part in enumerate(parts):
-        metadata = {"source": file.source, "chunk": n, **_place(document, part, title)}
+        metadata = {**document.metadata, "source": file.source, "chunk": n, **_place(document, part, title)}
         end = file.size * (n + 1) // len(parts)
         yield Piece(f"{file.source}#{n}", part.text_of(document.text), metadata, str(file.path), end, document)
 

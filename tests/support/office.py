@@ -45,9 +45,14 @@ def word_number(id_: int, list_id: int, more: str = "") -> str:
 
 
 def make_docx(
-    path: Path, paragraphs: Sequence[tuple[int, str]] | str, title: str = "", numbering: str = "", styles: str = STYLES
+    path: Path,
+    paragraphs: Sequence[tuple[int, str]] | str,
+    title: str = "",
+    numbering: str = "",
+    styles: str = STYLES,
+    **others: str,
 ) -> Path:
-    """Make a document of paragraphs, each with the level of its heading or 0; or of XML."""
+    """Make a document of paragraphs, each with the level of its heading or 0; or of XML. Others are parts by name."""
     body = (
         paragraphs
         if isinstance(paragraphs, str)
@@ -62,6 +67,7 @@ def make_docx(
         "word/numbering.xml": f"<w:numbering {W}>{numbering}</w:numbering>",
         "docProps/core.xml": f"<properties {dc}><dc:title>{title}</dc:title></properties>",
     }
+    members |= {f"word/{name}.xml": f"<w:part {W}>{xml}</w:part>" for name, xml in others.items()}
     return make_zip(path, members)
 
 

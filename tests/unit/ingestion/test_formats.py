@@ -62,6 +62,23 @@ def test_html_whose_headings_have_the_class_of_permalinks_keeps_them() -> None:
     assert headings(document) == [(1, "Pump", "Pump"), (2, "Drain it", "Drain it")]
 
 
+@pytest.mark.parametrize(
+    ("page", "shown"),
+    [
+        ("<p>a<div style='color:red; DISPLAY : none'><p>b</p></div><i style='visibility:hidden'>c</i>", "a"),
+        ("<p style='display:block'>a<p style='x-display:none'>b", "a\n\nb"),
+        ("<div role='tabpanel' hidden>a</div><div class='sphinx-tabs-panel' style='display:none'>b</div>", "a\n\nb"),
+        ("<body style='visibility:hidden'><p>a", "a"),
+        (
+            "<p><input type='checkbox' checked>a<p><input type='radio'>b<input type='checkbox' role='button'>",
+            "☒ a\n\n☐ b",
+        ),
+    ],
+)
+def test_html_has_what_a_browser_or_a_click_shows(page: str, shown: str) -> None:
+    assert html(page).text.strip() == shown
+
+
 def test_html_with_a_main_part_has_that_alone() -> None:
     long = "words of the main part " * 10
     assert html(f"<div>menu</div><main><h2>Main</h2>{long}</main><p>after</p>").text.split() == ["Main", *long.split()]
