@@ -204,6 +204,7 @@ _add(
     "--source docs/old.md",
     """--filter '{"source": {"$like": "docs/old/%"}}'""",
 )
+_add("drop-namespace", maintaining.drop_namespace, "tenant-7", "tenant-7 --yes")
 _add("drop", moving.drop, "--collection manuals", "--collection manuals --yes")
 _add("copy", moving.copy, "--to-uri http://localhost:19530 --dry-run", "--to-uri ./backup.db --to-collection manuals")
 _add(

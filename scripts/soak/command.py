@@ -12,11 +12,12 @@ term may get lost or get another id, all rows are counted as pymilvus alone read
 loops.
 
 ``yearly`` uses the index for many short days: a tenth is changed, some are deleted and new, by two writers at once and
-beside ``verify``; a reindex with ``--drop-old`` each week; and each quarter the index is dropped and made again while
-it is open.
+beside ``verify``; a reindex with ``--drop-old`` each week; and on the 60th day somebody else drops the index and makes
+it again while it is open.
 
-By default the text is that of the demo, and the engine the installed milvus-lite; ``--uri :memory:`` takes none. Linux only. Exits with 1 on any
-difference, and keeps the database; the seed decides what is written, so that the same command finds it again.
+By default the text is that of the demo, and the engine the installed milvus-lite; ``--uri :memory:`` takes none. Linux
+only. Exits with 1 on any difference, and keeps the database; the seed decides what is written, so that the same command
+finds it again.
 """
 
 from __future__ import annotations
@@ -30,13 +31,14 @@ from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
 
+from support import engines
+
 from soak.places import MemoryPlace, MilvusBefore24, MilvusPlace, Place
 from soak.processes import in_new_process, in_this_one
 from soak.soak import ROOM, Soak, SoakFailedError
 from soak.texts import DEMO, Texts
 from soak.visits import Visitor, preload
 from soak.year import DayVisitor, Year
-from support import engines
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -94,7 +94,7 @@ class Model:
         return writes + self.apply(self._puts(np.arange(self.used, self.used + missing), kind="stream"))
 
     def day(self, rng: random.Random, size: int, writers: int) -> list[Write]:
-        """Draw and apply a day of several writers: a tenth is changed, some are deleted, and new ones take their places."""
+        """Draw and apply a day of several writers: a tenth is changed, some are deleted, as many are new."""
         there, free = self._some_stored(rng, size), np.flatnonzero(self.versions <= 0)
         changed, deleted = np.split(there[: 3 * len(there) // 20], [len(there) // 10])
         new = free[rng.sample(range(len(free)), min(len(free), size - len(there) + len(deleted)))]

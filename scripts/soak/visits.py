@@ -201,7 +201,7 @@ class _Checks:
                 self._fault(f"{chunk_id(number)} should have version {version}, has {found}")
 
     def _check_known_terms(self, told: Told) -> None:
-        """Check that the vocabulary has the terms of some texts, where it keeps them including replaced and deleted ones."""
+        """Check that the vocabulary has the terms of some texts, of replaced and deleted ones where it keeps them."""
         used = self.model.used
         for number in self.rng.sample(range(used), min(SAMPLE, used)):
             last = int(self.model.versions[number])

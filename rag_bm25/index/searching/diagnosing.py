@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 from rag_bm25.analysis.text import AnalysedText
 from rag_bm25.analysis.words import MAX_TOKEN_LENGTH
+from rag_bm25.budget import has_budget
 from rag_bm25.errors import ChunkNotFoundError, MissingExtraError, short_repr
 from rag_bm25.filters import ID, Comparison, Not, path_name
 from rag_bm25.hits.options import Effect, check_options, options_that
@@ -26,6 +30,8 @@ if TYPE_CHECKING:
     from rag_bm25.documents.chunks import Hit
     from rag_bm25.filters import Filter
     from rag_bm25.hits.options import SearchOptions
+    from rag_bm25.index.arguments import FilterLike, Namespaces
+    from rag_bm25.index.index import BM25Index
     from rag_bm25.index.live_statistics import LiveStatistics
     from rag_bm25.index.searching.searcher import Searcher
     from rag_bm25.query.query import QueryLike
@@ -38,6 +44,7 @@ RANKED = (100, 2_000, MAX_K)  # hits among which a chunk is looked for, one numb
 
 CONDITIONS = ("must", "must_not", "phrases")
 MINIMUMS = {"min_score": "score", "min_confidence": "confidence"}
+_WARNED: WeakKeyDictionary[BM25Index, set[tuple[str, ...]]] = WeakKeyDictionary()
 _TYPES: dict[type, str] = {str: "strings", int: "numbers", float: "numbers", bool: "booleans"}
 
 
@@ -101,9 +108,9 @@ class Diagnoser:
         found = self._left_out_by(dropping(), lambda left_out: self._hits(left_out, 1), "the search has hits")
         return [self._detail(reason) for reason in found] or [self._unknown_words()]
 
-    def diagnose_missing_chunk(self, id_: str, chunk_namespace: str | None) -> Diagnosis:
+    def diagnose_missing_chunk(self, id_: str, chunk_namespace: str | None, part: int | None) -> Diagnosis:
         """Return why a chunk is not among the hits."""
-        hits, row = self._hits(), self._read(id_, chunk_namespace)
+        hits, row = self._hits(), self._read(id_, chunk_namespace, part)
         last = hits[-1].score if hits else None
         diagnosis = Diagnosis(str(self.asked.query), (), len(hits), id_, last_score=last)
         if row is None:
@@ -218,11 +225,11 @@ class Diagnoser:
 
     # A chunk
 
-    def _read(self, id_: str, chunk_namespace: str | None) -> ChunkRow | None:
+    def _read(self, id_: str, chunk_namespace: str | None, part: int | None) -> ChunkRow | None:
         """Read a chunk; several with the id are an error, as for `explain`."""
         names = self.asked.namespaces if chunk_namespace is None else (chunk_namespace,)
         with suppress(ChunkNotFoundError):
-            return read_one(self.store, self.live.current(names), id_, names)
+            return read_one(self.store, self.live.current(names), id_, names, part)
         return None
 
     def _rank(self, row: ChunkRow, left_out: Iterable[str] = ()) -> tuple[int, Hit] | tuple[None, None]:
@@ -267,6 +274,17 @@ class Diagnoser:
         if None not in (score, last) and not self.asked.has("rerank"):  # which gives scores of another kind
             message += f": its score is {score:.4g}, and the last of {diagnosis.num_hits:,} hits has {last:.4g}"
         return Reason("k", message, {"rank": rank, "score": score, "k": k, "last_score": last})
+
+
+def warn_of_missing_fields(index: BM25Index, query: QueryLike, filter: FilterLike, namespace: Namespaces) -> None:
+    """Warn once of a filter on fields that no chunk has, where a search finds nothing; a server has `why` for that."""
+    names = tuple(map(str, filter)) if isinstance(filter, Mapping) else ()
+    told = _WARNED.setdefault(index, set())
+    if names and names not in told and not has_budget():
+        told.add(names)
+        for reason in index.diagnose(query, filter=filter, namespace=namespace).reasons:
+            if reason.code == "filter_field":
+                warnings.warn(f"nothing found: {reason}", stacklevel=4)
 
 
 def _is(hit: Hit, row: ChunkRow) -> bool:

@@ -92,7 +92,7 @@ class QueryWeigher:
 
     def _context(self, counted: Scope, options: SearchOptions) -> QueryContext:
         view, asked = self._live.current(counted.namespaces), options.get("weighting")
-        weighting = self._weighting if asked is None else asked.over(self._weighting)
+        weighting = (self._weighting if asked is None else asked.over(self._weighting)).without_stored(self._documents)
         expander = self.expanders.make(options.get("expansion"))
         encoder = QueryEncoder(self._analyzer, weighting, view.ids, expander, {})
 
