@@ -50,7 +50,7 @@ from rag_bm25.index.maintenance.rewriting import rewrite
 from rag_bm25.index.maintenance.verification import RepairOptions, repair, verify
 from rag_bm25.index.opening import AS_IT_IS, OpenOptions, closed_on_failure, open_config, open_store
 from rag_bm25.index.searching.contexts import WINDOWS, add_contexts, read_passages
-from rag_bm25.index.searching.diagnosing import Diagnoser, Search, warn_of_missing_fields
+from rag_bm25.index.searching.diagnosing import Diagnoser, Search, find_missing_fields
 from rag_bm25.index.searching.hybrid import HybridRequest, HybridSearcher
 from rag_bm25.index.searching.judging import Judges
 from rag_bm25.index.searching.placing import Recorder, place_hit
@@ -725,7 +725,11 @@ class BM25Index:
         ParameterError
             If `k` or an option is out of range.
         """
-        return self.search_batch([query], k, filter=filter, namespace=namespace, **options)[0]
+        (hits,) = self.search_batch([query], k, filter=filter, namespace=namespace, **options)
+        if not hits:
+            for message in find_missing_fields(self, query, filter, namespace, to="log"):
+                self._current().live.events.warn("filter_field", message)
+        return hits
 
     def search_batch(
         self,
@@ -757,8 +761,6 @@ class BM25Index:
         selector: Selector[Hit] = Selector(now.store, now.live.events, asked, k)
         sparse = SparseSelector(now.searcher, selector, scope, now.searcher.judges(prepared, asked))
         hits = sparse.select(prepared.queries, [str(Query.of(query)) for query in queries])
-        if filter is not None and queries and not any(hits):
-            warn_of_missing_fields(self, queries[0], filter, namespace)
         return [self._finish(now, query, some, asked) for query, some in zip(prepared.queries, hits, strict=True)]
 
     def more_like_this(

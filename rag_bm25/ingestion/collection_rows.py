@@ -414,9 +414,8 @@ class _RowsChecker(RowChecker):
 
     def notes(self) -> list[str]:
         renamed = f"{SOURCE!r} of the rows is kept as {OWN_SOURCE!r}: {SOURCE!r} is {self._rows.source}"
-        within = (
-            f"{METADATA!r} keeps {list_first(map(repr, sorted(self._kept_within)))}, which rows have as fields, too"
-        )
+        names = list_first(map(repr, sorted(self._kept_within)))
+        within = f"{METADATA!r} keeps {names}, since the rows have other values in fields of that name"
         return [*super().notes(), *[renamed] * self._has_source, *[within] * bool(self._kept_within)]
 
     def _read(self) -> Iterator[Placed]:

@@ -25,9 +25,8 @@ from rag_bm25.index.config import IndexConfig
 from rag_bm25.index.index import BM25Index  # noqa: TC001 - pydantic reads the annotations
 from rag_bm25.index.opening import closed_on_failure
 from rag_bm25.index.owning import IndexOwner
-from rag_bm25.index.searching.diagnosing import warn_of_missing_fields
 from rag_bm25.langchain.documents import add_texts, split_documents, to_document
-from rag_bm25.langchain.searching import as_query
+from rag_bm25.langchain.searching import as_query, warn_of_missing_fields
 from rag_bm25.store.rows import MAX_K
 
 if TYPE_CHECKING:
@@ -302,7 +301,7 @@ class MilvusBM25Retriever(IndexOwner, BaseRetriever):
         if not any(found):
             for query in self._read_queries(queries[:1]):
                 asked = self._asked()
-                warn_of_missing_fields(self.index, query, asked.get("filter"), asked.get("namespace", ""))
+                warn_of_missing_fields(self.index, query, asked)
         return [self._documents(hits) for hits in found]
 
     def _search(self, queries: Sequence[QueryLike]) -> Sequence[Sequence[Hit]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
@@ -14,6 +15,7 @@ from rag_bm25.filters import conjoin, parse_filter
 from rag_bm25.hits.boosts import largest_factor
 from rag_bm25.hits.options import Effect, options_that
 from rag_bm25.index.config import require_dense_field
+from rag_bm25.index.searching.diagnosing import find_missing_fields
 from rag_bm25.index.searching.fusion import DEFAULT_FUSION
 from rag_bm25.index.searching.hybrid import FusionOptions
 from rag_bm25.query.query import Query
@@ -82,6 +84,13 @@ def search(
     return [
         list(index.search_hybrid(query, vector, k, **options)) for query, vector in zip(queries, vectors, strict=True)
     ]
+
+
+def warn_of_missing_fields(index: BM25Index, query: Query, options: Mapping[str, Any]) -> None:
+    """Warn once of a filter on fields that no chunk has, where a search finds nothing: LangChain shows no reasons."""
+    scope = options.get("filter"), options.get("namespace", "")
+    for message in find_missing_fields(index, query, *scope, to="langchain"):
+        warnings.warn(message, stacklevel=2)
 
 
 def filter_of(arm: SearchMode, options: Mapping[str, Any]) -> Any:

@@ -18,7 +18,6 @@ from rag_bm25.filters import parse_filter
 from rag_bm25.hits.diversity import SparseCosines, cosine_similarity, diversify
 from rag_bm25.hits.options import Effect, SearchOptions, options_that, read_given
 from rag_bm25.index.owning import IndexOwner
-from rag_bm25.index.searching.diagnosing import warn_of_missing_fields
 from rag_bm25.index.searching.hybrid import HybridOptions
 from rag_bm25.langchain.documents import add_texts, to_document
 from rag_bm25.langchain.searching import (
@@ -28,6 +27,7 @@ from rag_bm25.langchain.searching import (
     filter_of,
     relevance_scores,
     search,
+    warn_of_missing_fields,
 )
 from rag_bm25.query.query import Query
 from rag_bm25.store.rows import MAX_K
@@ -355,7 +355,7 @@ class MilvusBM25VectorStore(IndexOwner, VectorStore):
         mode, options = request.mode, request.options
         (hits,) = search(self.index, [request.query], [request.embedding], k, mode=mode, options=options)
         if not hits:
-            warn_of_missing_fields(self.index, request.query, options.get("filter"), options.get("namespace", ""))
+            warn_of_missing_fields(self.index, request.query, options)
         if self.pad_results and mode == "sparse":
             hits += self._padding(request, hits, k - len(hits))
         return hits

@@ -64,10 +64,9 @@ class Served:
     def check(self, access: Access) -> None:
         """Raise FilterError if the engine cannot evaluate the filter of an access; one that is down cannot tell."""
         if access.filter is not None:
+            part = narrow(self._index, filter=access.filter, namespace=access.namespaces)
             with suppress(StoreError):
-                next(
-                    narrow(self._index, filter=access.filter, namespace=access.namespaces).chunks(namespace=None), None
-                )
+                next(part.chunks(namespace=None), None)
 
     async def ask(self, call: Call, read: Callable[[], Request], finish: Callable[[Any, dict[str, Any]], R]) -> R:
         """Answer a request in a thread of the gate, where it is read, too; `finish` makes of both what is sent.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -16,6 +15,7 @@ from rag_bm25.analysis.words import MAX_TOKEN_LENGTH
 from rag_bm25.budget import has_budget
 from rag_bm25.errors import ChunkNotFoundError, MissingExtraError, short_repr
 from rag_bm25.filters import ID, Comparison, Not, path_name
+from rag_bm25.hits.groups import group
 from rag_bm25.hits.options import Effect, check_options, options_that
 from rag_bm25.index.arguments import MAX_LISTED, list_first, list_namespaces
 from rag_bm25.index.searching.rows import read_one
@@ -44,7 +44,7 @@ RANKED = (100, 2_000, MAX_K)  # hits among which a chunk is looked for, one numb
 
 CONDITIONS = ("must", "must_not", "phrases")
 MINIMUMS = {"min_score": "score", "min_confidence": "confidence"}
-_WARNED: WeakKeyDictionary[BM25Index, set[tuple[str, ...]]] = WeakKeyDictionary()
+_TOLD: WeakKeyDictionary[BM25Index, set[tuple[str, ...]]] = WeakKeyDictionary()
 _TYPES: dict[type, str] = {str: "strings", int: "numbers", float: "numbers", bool: "booleans"}
 
 
@@ -111,7 +111,7 @@ class Diagnoser:
     def diagnose_missing_chunk(self, id_: str, chunk_namespace: str | None, part: int | None) -> Diagnosis:
         """Return why a chunk is not among the hits."""
         hits, row = self._hits(), self._read(id_, chunk_namespace, part)
-        last = hits[-1].score if hits else None
+        last = self._least_best(hits) if hits else None
         diagnosis = Diagnosis(str(self.asked.query), (), len(hits), id_, last_score=last)
         if row is None:
             return replace(diagnosis, reasons=(Reason("no_chunk", f"no chunk{self._of_places} has this id"),))
@@ -122,6 +122,11 @@ class Diagnoser:
             return diagnosis
         reasons = self._reasons_for_no_match(row) if hit is None else self._chosen_by(row)
         return replace(diagnosis, reasons=tuple(reasons) or (self._outranked(diagnosis),))
+
+    def _least_best(self, hits: Sequence[Hit]) -> float:
+        """Return the score that another chunk would have needed: of the last hit, or the best of the last group."""
+        how = self.asked.options.get("group")
+        return hits[-1].score if how is None else group(hits, how)[-1][0].score
 
     def _hits(self, left_out: Iterable[str] = (), k: int | None = None) -> list[Hit]:
         """Search without some options."""
@@ -271,20 +276,26 @@ class Diagnoser:
         rank, k, score, last = diagnosis.rank, self.asked.k, diagnosis.score, diagnosis.last_score
         place = f"not among the best {RANKED[-1]:,} chunks" if rank is None else f"hit {rank:,} by score"
         message = f"it is {place}, beyond k = {k:,}"
-        if None not in (score, last) and not self.asked.has("rerank"):  # which gives scores of another kind
-            message += f": its score is {score:.4g}, and the last of {diagnosis.num_hits:,} hits has {last:.4g}"
+        how = self.asked.options.get("group")
+        of_another_kind = self.asked.has("rerank") or (how is not None and how.score == "sum")
+        if None not in (score, last) and not of_another_kind:
+            named = f"{diagnosis.num_hits:,} hits" if how is None else f"{k:,} groups"
+            message += f": its score is {score:.4g}, and the last of {named} has {last:.4g}"
         return Reason("k", message, {"rank": rank, "score": score, "k": k, "last_score": last})
 
 
-def warn_of_missing_fields(index: BM25Index, query: QueryLike, filter: FilterLike, namespace: Namespaces) -> None:
-    """Warn once of a filter on fields that no chunk has, where a search finds nothing; a server has `why` for that."""
-    names = tuple(map(str, filter)) if isinstance(filter, Mapping) else ()
-    told = _WARNED.setdefault(index, set())
-    if names and names not in told and not has_budget():
+def find_missing_fields(
+    index: BM25Index, query: QueryLike, filter: FilterLike, namespace: Namespaces, *, to: str
+) -> Iterator[str]:
+    """Yield what to tell of a filter on fields that no chunk has, where a search finds nothing: once, but to each."""
+    if not isinstance(filter, Mapping) or not filter or has_budget():  # whoever asks a server may ask it why
+        return
+    names, told = (to, *map(str, filter)), _TOLD.setdefault(index, set())
+    if names not in told:
         told.add(names)
         for reason in index.diagnose(query, filter=filter, namespace=namespace).reasons:
             if reason.code == "filter_field":
-                warnings.warn(f"nothing found: {reason}", stacklevel=4)
+                yield f"nothing found: {reason}"
 
 
 def _is(hit: Hit, row: ChunkRow) -> bool:
