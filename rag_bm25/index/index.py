@@ -727,8 +727,9 @@ class BM25Index:
         """
         (hits,) = self.search_batch([query], k, filter=filter, namespace=namespace, **options)
         if not hits:
-            for message in find_missing_fields(self, query, filter, namespace, to="log"):
-                self._current().live.events.warn("filter_field", message)
+            for _ in find_missing_fields(self, query, filter, namespace, to="log"):  # no log has names of fields
+                told = "a search found nothing, and its filter names a field that no chunk has: `diagnose` tells which"
+                self._current().live.events.warn("filter_field", told)
         return hits
 
     def search_batch(

@@ -19,7 +19,6 @@ from soak.texts import DEMO, Texts
 from soak.visits import Visitor
 from soak.year import DayVisitor, Year
 
-from rag_bm25.statistics.log.birth import Birth
 from rag_bm25.vectors.sparse import SparseVector
 
 PROGRAM = Path(__file__).resolve().parents[2] / "scripts" / "soak"
@@ -140,7 +139,7 @@ def test_a_writer_that_is_not_there_is_told(year: Year, monkeypatch: pytest.Monk
 
 
 def test_an_index_that_is_not_known_to_be_another_is_told(year: Year, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Birth, "check", lambda *_: None)
+    monkeypatch.setattr(DayVisitor, "_make_again", lambda *_: None)
     with pytest.raises(AssertionError, match="is used as if it were the one that was opened"):
         year.live(days=3, chunks=30)
 
