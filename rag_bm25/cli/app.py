@@ -192,6 +192,13 @@ _add(
     """--filter '{"source": {"$like": "docs/old/%"}}'""",
 )
 _add(
+    "drop-namespace",
+    "maintaining:drop_namespace",
+    "Delete all chunks of a namespace, and what the index remembers of its folders.",
+    "tenant-7",
+    "tenant-7 --yes",
+)
+_add(
     "drop",
     "moving:drop",
     "Delete an index with everything in it.",

@@ -17,7 +17,7 @@ from rag_bm25.errors import RagBM25Error
 from rag_bm25.hits.options import NAMES_OF_K
 from rag_bm25.ingestion.files import os_error_message
 
-WRITING = ("ingest", "delete", "repair", "copy", "reindex", "set")
+WRITING = ("ingest", "delete", "repair", "copy", "reindex", "set", "drop-namespace")
 SEVERAL = ("collection", "namespace")
 """Options that may be repeated, in some commands: of the others, Typer would take the last."""
 

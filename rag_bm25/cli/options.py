@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -16,8 +15,8 @@ from rag_bm25.analysis.contract import contract_of
 from rag_bm25.cli.certificates import get_tls
 from rag_bm25.cli.console import print_note
 from rag_bm25.cli.importing import ModelOption, as_function, one_line_errors
-from rag_bm25.definitions import Conditions
-from rag_bm25.errors import IndexNotFoundError
+from rag_bm25.definitions import Conditions, read_json
+from rag_bm25.errors import IndexNotFoundError, ParameterError
 from rag_bm25.index.group import IndexGroup
 from rag_bm25.index.index import BM25Index
 from rag_bm25.ingestion.source_roots import read_stored_roots
@@ -262,11 +261,12 @@ class SearchedIndexes:
 
 def parse_filter_option(text: str | None) -> Any:
     """Read a filter: a JSON object if it begins like one, else KEY=VALUE,...; any other text stays, and is refused."""
-    if text is None or not text.lstrip().startswith("{"):
-        return None if text is None else Conditions().parse(text)
+    if text is None:
+        return None
     try:
-        conditions: dict[str, Any] = json.loads(text)
+        return read_json(text) if text.lstrip().startswith("{") else Conditions().parse(text)
+    except ParameterError as error:
+        raise typer.BadParameter(str(error), param_hint="--filter") from None
     except (RecursionError, ValueError) as error:
         msg = f"not a JSON object: {error}"
         raise typer.BadParameter(msg, param_hint="--filter") from None
-    return conditions

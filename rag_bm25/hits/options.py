@@ -192,6 +192,14 @@ def refuse(options: SearchOptions, names: Iterable[str], reason: str) -> None:
             raise ParameterError(f"{name} is not supported here: {reason}")
 
 
+def check_options_of_answers(options: Mapping[str, Any]) -> SearchOptions:
+    """Check the options by which a model of confidence is fitted: those that choose and show hits change none."""
+    given = check_options(options)
+    followed = {*options_that(Effect.WEIGHS | Effect.REWORDS), "search_params"}
+    refuse(given, given.keys() - followed, "the confidence is of BM25 scores, before hits are chosen. Leave it out")
+    return given
+
+
 def is_by_score(options: SearchOptions) -> bool:
     """Return whether the hits are the chunks with the best scores."""
     return not any(options.get(name) for name in options_that(Effect.PLACES))

@@ -9,6 +9,7 @@ from itertools import chain
 from operator import is_not
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
+from rag_bm25.checks import check_callable, check_int
 from rag_bm25.documents.checks import check_sequence
 from rag_bm25.errors import ConfigMismatchError, InputError
 from rag_bm25.events import Events
@@ -157,6 +158,7 @@ class IndexGroup(BM25Index):
 
     def __init__(self, indexes: Sequence[BM25Index], *, on_event: Callable[[Event], None] | None = None) -> None:
         check_sequence("indexes", indexes, "BM25Index")
+        check_callable("on_event", on_event)
         self.parts = tuple(chain.from_iterable(map(_parts_of, indexes)))
         _check_parts(self.parts)
         self._on_event = on_event
@@ -193,6 +195,9 @@ class IndexGroup(BM25Index):
     def _close_parts(self) -> None:
         for part in self.parts:
             part.close()
+
+    def _check_part(self, part: int | None) -> int | None:
+        return None if part is None else check_int("part", part, 0, len(self.parts) - 1)
 
     def _store_of(self, chunk: Hit | Chunk) -> Store:
         return self._store if chunk.part is None else self.parts[chunk.part]._store

@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from random import Random
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-from rag_bm25.checks import find_bad_character
+from rag_bm25.checks import check_path, find_bad_character
 from rag_bm25.definitions import FINITE, Between, check_fields
 from rag_bm25.errors import InputError, short_repr
 from rag_bm25.ingestion.contextualizing import NO_CONTEXT, Contextualizer
@@ -148,12 +148,12 @@ def read_file(
     return _document_pieces(file, split, options, contextualize)
 
 
-def read_document(path: Path, options: ReadOptions = DEFAULT_OPTIONS) -> Document:
+def read_document(path: str | Path, options: ReadOptions = DEFAULT_OPTIONS) -> Document:
     """Extract the text of a document, with its headings and pages.
 
     Parameters
     ----------
-    path : Path
+    path : str or Path
         A file of any kind that is not rows; an unknown kind is read as plain text.
     options : ReadOptions
         Encoding and bounds.
@@ -172,7 +172,8 @@ def read_document(path: Path, options: ReadOptions = DEFAULT_OPTIONS) -> Documen
     OSError
         The file cannot be read.
     """
-    return _read_document(path, real_path(path), options)
+    checked = check_path("path", path)
+    return _read_document(checked, real_path(checked), options)
 
 
 def _read_document(path: Path, real: Path, options: ReadOptions) -> Document:

@@ -146,6 +146,28 @@ class QueryWeighting:
             asked["chunk_size"] = mean_length
         return replace(stored, **asked) if asked else stored
 
+    def without_stored(self, stored: DocumentWeighting) -> QueryWeighting:
+        """Return the same weighting without a k1 or b that the chunks are stored with.
+
+        Parameters
+        ----------
+        stored : DocumentWeighting
+            The one that they are stored with.
+
+        Returns
+        -------
+        QueryWeighting
+            One that weighs no chunk again for what it has already.
+
+        Examples
+        --------
+        >>> QueryWeighting(k1=1.5, b=0.4).without_stored(DocumentWeighting(500, k1=1.5, b=0.75))
+        QueryWeighting(k1=None, b=0.4)
+        """
+        own = {"k1", "b"} & set(WEIGHTINGS[stored.form].parameters)
+        same: dict[str, Any] = {name: None for name in own if getattr(self, name) == getattr(stored, name)}
+        return replace(self, **same) if same else self
+
     def term_weights(self, qtf: ArrayLike) -> NDArray[np.float64]:
         """Weight of repeated query terms: `qtf`, or :math:`qtf (k_3 + 1) / (qtf + k_3)`.
 

@@ -91,7 +91,7 @@ class QueryWeigher:
     def _context(self, counted: Scope, options: SearchOptions) -> QueryContext:
         view, asked = self._live.current(counted.namespaces), options.get("weighting")
         own = self._config.weighting(view)
-        weighting = own if asked is None else asked.over(own)
+        weighting = (own if asked is None else asked.over(own)).without_stored(self._documents)
         expander = self.expanders.make(options.get("expansion"), self._config.of(view).expansion)
         encoder = QueryEncoder(self._analyzer, weighting, view.ids, expander, {})
 

@@ -149,7 +149,7 @@ class WritePipeline:
     def delete(self, ids: Sequence[str] | None, filter: FilterLike, namespace: str) -> int:
         """Delete chunks by their ids or by a filter, and return how many existed."""
         if (ids is None) == (filter is None):
-            raise InputError("delete needs ids or a filter, and not both")
+            raise InputError("delete needs ids or a filter, and not both; drop_namespace deletes a whole namespace")
         where = parse_filter(filter)
         if ids is None and where is None:
             raise InputError("delete needs a filter that is not empty; to delete a whole namespace, use drop_namespace")

@@ -131,6 +131,28 @@ def test_an_explanation_of_an_id_in_two_indexes_needs_the_part(group: IndexGroup
             group.explain("apple", "1", part=cast("int", bad))
 
 
+def test_reasons_for_an_id_in_two_indexes_need_the_part(group: IndexGroup) -> None:
+    with pytest.raises(InputError, match="2 indexes of the group have a chunk '1', 0, 1: give part"):
+        group.diagnose("tart", "1")
+    assert "no word of the query" in str(group.diagnose("tart", "1", part=0))
+    assert group.diagnose("tart", "1", part=1).rank == 1
+    assert "no chunk has this id" in str(group.diagnose("tart", "2", part=1))
+    with pytest.raises(ParameterError, match=r"part must be an int in 0\.\.1, got 2"):
+        group.diagnose("tart", "1", part=2)
+
+
+def test_a_part_of_a_single_index_is_refused() -> None:
+    index = filled(LEFT)
+    for ask in (index.explain, index.diagnose):
+        with pytest.raises(InputError, match="part must be left out: it is for a group of indexes"):
+            ask("apple", "1", part=0)
+
+
+def test_what_hears_of_events_is_a_callable() -> None:
+    with pytest.raises(ParameterError, match="on_event must be a callable or None, got 5"):
+        IndexGroup([filled(LEFT)], on_event=cast("Any", 5))
+
+
 def test_reasons_are_those_of_the_whole(group: IndexGroup) -> None:
     assert "no word of the query" in str(group.diagnose("apple", "2"))
     assert "no chunk has" in str(group.diagnose("zebra"))

@@ -38,7 +38,7 @@ def test_what_is_no_list_of_paths_is_refused(index: BM25Index, tmp_path: Path) -
     for paths in ("docs", tmp_path):
         with pytest.raises(InputError, match="paths must be a sequence of str or Path, got"):
             find_files(paths)  # type: ignore[arg-type]
-    for path in ("", " ", 5, None):
+    for path in ("", " ", 5, None, "\ud800"):
         with pytest.raises(ParameterError, match=r"paths\[0\] must be a str or a Path that can name a file"):
             find_files([path])  # type: ignore[list-item]
     for found in ("docs", [tmp_path]):

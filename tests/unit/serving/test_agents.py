@@ -378,3 +378,5 @@ def test_hits_of_several_indexes_name_theirs(index: BM25Index, asker: Any) -> No
         _, *hits = map(json.loads, call(served, "search", query="notice")[0].splitlines())
         assert [hit.get("part") for hit in hits] == parts
     assert "notice" in call(of_two, "explain", query="notice", id="law.txt#1", part=1)[0]
+    why = of_two.get("/api/v1/why", query="notice", id="law.txt#1", part="1").json()["diagnosis"]
+    assert (why["id"], why["reasons"]) == ("law.txt#1", [])
