@@ -57,7 +57,8 @@ def named(variable: str, protocol: str, versions: Collection[str]) -> list[Progr
     programs = [Program(path, protocol) for path in sorted(Path(folder).absolute().glob("[!.]*"))]
     faults = [fault for program in programs if (fault := _fault(program, versions))]
     if not programs:
-        faults = [f"{folder} has no programs, named after their versions: {', '.join(versions)}"]
+        missing = "has no programs" if Path(folder).is_dir() else "is no folder of programs"
+        faults = [f"{folder} {missing}, named after their versions: {', '.join(versions)}"]
     if faults:
         raise pytest.UsageError(f"{variable}: {'; '.join(faults)}")
     return programs

@@ -45,6 +45,12 @@ def test_what_is_no_program_is_named(folder: Path, name: str, mode: int, message
         named("PROGRAMS", "plans 1", VERSIONS)
 
 
+def test_a_folder_that_is_not_there_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PROGRAMS", str(folder / "none"))
+    with pytest.raises(pytest.UsageError, match=r"PROGRAMS: .*none is no folder of programs"):
+        named("PROGRAMS", "plans 1", VERSIONS)
+
+
 @pytest.mark.parametrize(
     ("script", "message"),
     [
