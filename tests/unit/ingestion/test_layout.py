@@ -137,7 +137,8 @@ def test_a_value_between_the_lines_of_a_name_is_in_its_row() -> None:
         line(text, 50, y) for y, text in ((100, "Name"), (114, "Bank of"), (126, "Bern"), (140, "Ann"), (160, "Eve"))
     ]
     page += [line(text, 250, y) for y, text in ((100, "Share"), (120, "9"), (140, "8"), (160, "7"))]
-    assert shown(page)[1:] == ["Name|Share", "Bank of Bern|9", "Ann|8", "Eve|7"]
+    page += [line(text, 350, y) for y, text in ((100, "Kind"), (120, "A"), (140, "B"), (160, "C"))]
+    assert shown(page)[1:] == ["Name|Share|Kind", "Bank of Bern|9|A", "Ann|8|B", "Eve|7|C"]
 
 
 def test_cells_that_were_written_row_by_row_are_no_columns() -> None:
