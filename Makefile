@@ -7,7 +7,7 @@ LITE3 := .venv-lite3/bin
 # As in scripts/check.
 IN_PARALLEL := --numprocesses 4 --dist worksteal
 
-.PHONY: help demo bench test test-lite3 test-server test-milvus test-grammar test-langchain test-adapters test-lowest docs notebooks release-check mutants audit milvus-up milvus-down milvus-drop clean
+.PHONY: help demo bench test test-lite3 test-server test-milvus test-grammar test-knowhere test-plans test-langchain test-adapters test-lowest docs notebooks release-check mutants audit milvus-up milvus-down milvus-drop clean
 
 help:
 	@echo "make demo            ingest a small bilingual corpus, answer three questions, print nDCG@10"
@@ -17,6 +17,8 @@ help:
 	@echo "make test-server     the engine tests on a Milvus server, that of the package milvus 2.3.5"
 	@echo "make test-milvus     the engine tests on Milvus in a container; RAG_BM25_MILVUS_VERSIONS=2.5,2.6,3.0 for all"
 	@echo "make test-grammar    filters, parsed by Milvus's own grammar: RAG_BM25_PLAN_GRAMMAR=Plan.g4, or a folder of them"
+	@echo "make test-knowhere   vectors in Milvus's sparse indexes: KNOWHERE=folder has programs around them, named 2.6 and so on"
+	@echo "make test-plans      filters, by Milvus's parser and rewriter: MILVUS=folder has programs around them, named 2.6 and so on"
 	@echo "make test-langchain  LangChain's own test suites"
 	@echo "make test-adapters   the adapters within langchain-milvus and llama-index, on milvus-lite 3, and Haystack's"
 	@echo "make test-lowest     the tests on the lowest versions of all dependencies"
@@ -52,6 +54,17 @@ test-milvus: .venv/dev.stamp
 
 test-grammar: .venv-grammar/dev.stamp
 	.venv-grammar/bin/python -m pytest tests/unit/store/milvus/test_grammar.py
+
+# Both say what they miss; what they measure is in their log.
+named-%:
+	@test -n "$($*)" || { echo "$*=folder must name a folder of programs: CONTRIBUTING.md"; exit 2; }
+
+AND_SAY := --log-cli-level=INFO --log-cli-format='%(message)s'
+test-knowhere: named-KNOWHERE .venv/dev.stamp
+	RAG_BM25_KNOWHERE="$(KNOWHERE)" $(BIN)/python -m pytest $(AND_SAY) tests/unit/store/milvus/test_knowhere.py
+
+test-plans: named-MILVUS .venv/dev.stamp
+	RAG_BM25_MILVUS="$(MILVUS)" $(BIN)/python -m pytest $(AND_SAY) tests/unit/store/milvus/test_plans.py
 
 test-langchain: .venv-langchain/dev.stamp
 	.venv-langchain/bin/python -m pytest tests/langchain -o asyncio_mode=auto -o asyncio_default_fixture_loop_scope=function

@@ -22,6 +22,11 @@ def check_budget() -> None:
         check()
 
 
+def has_budget() -> bool:
+    """Return whether a server has set one."""
+    return _CHECK.get() is not None
+
+
 @contextmanager
 def limited(check: Callable[[], None]) -> Iterator[None]:
     """Set the budget of the calls in the body of a ``with`` statement: a function that raises once it is spent."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import sys
 from contextlib import contextmanager
 from pathlib import Path
@@ -88,9 +89,18 @@ def check_callable(name: str, value: object) -> None:
 def check_path(name: str, value: object) -> Path:
     """Check that a parameter can name a file."""
     path = as_str(value) if isinstance(value, str) else value
-    if not isinstance(path, str | Path) or not str(path).strip() or "\0" in str(path):
+    if not isinstance(path, str | Path) or not str(path).strip() or "\0" in str(path) or not _is_encodable(path):
         raise parameter_error(name, "a str or a Path that can name a file", value)
     return Path(path)
+
+
+def _is_encodable(path: str | Path) -> bool:
+    """Return whether the file system can have a name; surrogates stand there for bytes that are not UTF-8 alone."""
+    try:
+        os.fsencode(path)
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def check_parameter(name: str, value: object, rule: str, holds: bool) -> None:

@@ -216,7 +216,7 @@ class Object(Kind):
         if text.startswith("{"):
             return parse_object(text)
         pairs = [_PAIR.fullmatch(word) for word in text.split(",")]
-        return {pair[1]: _parse_member(pair[2]) for pair in pairs if pair} if all(pairs) else text
+        return once((pair[1], _parse_member(pair[2])) for pair in pairs if pair) if all(pairs) else text
 
     def read(self, name: str, plain: Any) -> Any:
         if isinstance(plain, str):
@@ -289,7 +289,7 @@ class Value(Kind):
         return isinstance(value, self.cls)
 
     def parse(self, text: str) -> Any:
-        return parse_object(text) if text.startswith("{") else dict(self._parse_fields(text))
+        return parse_object(text) if text.startswith("{") else once(self._parse_fields(text))
 
     def _parse_fields(self, text: str) -> Any:
         """Yield the fields that a word gives: those in order first, then those by name; a repeated one is a list."""
@@ -302,9 +302,9 @@ class Value(Kind):
             if not word or word in own or _holds_a(Object, option.kind):
                 break
             text = rest
-            yield option.name, parse_words(option.kind, [word])
+            yield option.name, parse_words(option.name, option.kind, [word])
         for name, words in _words_by_name(text).items():
-            yield name, parse_words(own[name].kind if name in own else Text(NOT_EMPTY), words)
+            yield name, parse_words(name, own[name].kind if name in own else Text(NOT_EMPTY), words)
 
     def read(self, name: str, plain: Any) -> Any:
         if self.holds(plain):
@@ -527,10 +527,27 @@ class Option:
 _GREED = {Value: 1, Object: 1, Text: 2}  # kinds that take words of other kinds, too: they are tried last
 
 
+def read_json(text: str | bytes | bytearray, **given: Any) -> Any:
+    """Read JSON, as `json.loads` does, and refuse a key that an object has twice."""
+    return json.loads(text, object_pairs_hook=once, **given)
+
+
+def once(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """Return pairs as a dict; of a name that is given twice, people see the first value, and the last would hold."""
+    made: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in made:
+            raise ParameterError(f"{short_repr(name)} must be given once")
+        made[name] = value
+    return made
+
+
 def parse_object(text: str) -> Any:
     """Read JSON; a text that is none stays, and is refused later."""
     try:
-        return json.loads(text)
+        return read_json(text)
+    except ParameterError:
+        raise
     except ValueError:
         return text
 
@@ -546,14 +563,13 @@ def _parse_member(text: str) -> Any:
     return parse_object(text) if text.startswith('"') else parse_plain(text)
 
 
-def parse_words(kind: Kind, words: Sequence[str]) -> Any:
-    """Turn the words that are given under one name into a JSON value: a list if the kind holds one, else the last."""
-    return list(map(kind.parse, words)) if takes_many(kind) else kind.parse(words[-1])
-
-
-def takes_many(kind: Kind) -> bool:
-    """Return whether a name may be given several times."""
-    return _holds_a(Many, kind)
+def parse_words(name: str, kind: Kind, words: Sequence[str]) -> Any:
+    """Turn the words that are given under one name into a JSON value: a list if the kind holds one."""
+    if _holds_a(Many, kind):
+        return list(map(kind.parse, words))
+    if len(words) > 1:
+        raise ParameterError(f"{name} must be given once, got {len(words)} times")
+    return kind.parse(words[0])
 
 
 def read_options(options: Mapping[str, Option], plain: Mapping[str, Any], owner: str = "") -> dict[str, Any]:
@@ -667,6 +683,11 @@ def check_fields(value: Any) -> None:
 def given_fields(value: Any) -> dict[str, Any]:
     """Return the fields of a value type that were given."""
     return {name: field for name, field in vars(value).items() if field is not UNSET}
+
+
+def repr_of_given(value: Any) -> str:
+    """Return the repr of a value type, with the fields that were given."""
+    return f"{type(value).__name__}({', '.join(f'{name}={field!r}' for name, field in given_fields(value).items())})"
 
 
 def fill(value: V, base: V) -> V:

@@ -42,9 +42,10 @@ LEFT = {number: text for number, text in {**BASE, **LONG, **UPDATED}.items() if 
 
 class Ours:
     def __init__(self, folder: Path) -> None:
-        from rag_bm25 import BM25Index, IndexConfig
+        from rag_bm25 import AnalyzerConfig, BM25Index, IndexConfig
 
-        self._index = BM25Index.open(folder / "ours.db", "texts", config=IndexConfig(chunk_size=60))
+        config = IndexConfig(chunk_size=60, k3=None, analyzer=AnalyzerConfig(split_camel_case=False))
+        self._index = BM25Index.open(folder / "ours.db", "texts", config=config)
 
     def write(self, texts: Texts) -> None:
         self._index.add(list(texts.values()), ids=list(map(str, texts)))

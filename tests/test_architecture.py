@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[1]
 GROUND = "errors events checks definitions filters budget replacing safe_path scripts"
 ROOMS = {
     "vectors": "",
-    "analysis": "vectors",
+    "analysis": "_version vectors",
     "weighting": "",
     "store": "vectors",
     "documents": "vectors analysis weighting store",

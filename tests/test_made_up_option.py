@@ -47,9 +47,8 @@ ADDITIONS = {  # text of the definition -> what comes before it
 }
 LOOK = """
 import json
-from typer.main import get_command
 from rag_bm25 import BM25Index, IndexConfig
-from rag_bm25.cli.app import app
+from rag_bm25.cli.app import COMMANDS
 from rag_bm25.cli.flags import flags_of, read_flags
 from rag_bm25.hits.options import SearchOptions, Sparkle
 from rag_bm25.langchain import MilvusBM25Retriever
@@ -61,7 +60,7 @@ def message(call):
         call()
     except Exception as error:
         return f"{type(error).__name__}: {error}"
-commands = get_command(app).commands
+commands = {name: COMMANDS[name].load() for name in ("search", "explain")}
 words = {"sparkle": commands["search"].make_context("search", ["a", "--sparkle", "0.7"]).params["sparkle"]}
 flags = {parameter.name: parameter for parameter in commands["search"].params}
 print(json.dumps({

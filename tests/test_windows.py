@@ -66,9 +66,9 @@ load()
 """
 HELP = """
 from rag_bm25.cli import main
-from rag_bm25.cli.app import app
+from rag_bm25.cli.app import COMMANDS
 
-for command in [[], *([each.name or each.callback.__name__.replace("_", "-")] for each in app.registered_commands)]:
+for command in [[], *([name] for name in COMMANDS)]:
     sys.argv = ["rag-bm25", *command, "--help"]
     try:
         main()

@@ -215,7 +215,7 @@ class BM25Encoder:
         weighting : QueryWeighting, optional
             In place of that of the config.
         expansion : QueryExpansion, optional
-            Synonyms and near spellings to search for, too, and how prefixes are completed.
+            In place of that of the config: synonyms and near spellings to search for, too.
 
         Returns
         -------
@@ -317,14 +317,14 @@ class BM25Encoder:
         """Return the encoder of queries; it reads the vocabulary only where a query asks for it."""
         if any(query.has_conditions for query in queries):
             raise ParameterError("must, must_not and phrases are not supported here: a vector cannot express them")
-        expander = self._expanders.make(expansion)
+        expander = self._expanders.make(expansion, self.config.expansion)
         own = self.config.query_weighting()
         weights = own if weighting is None else weighting.over(own)
         if weights.reweighs:
             raise ParameterError("k1, b and length of a query are not supported here: a vector cannot express them")
         if weights.needs_learning:
             raise ParameterError("idf='adpt' is not supported here: counts alone do not tell it")
-        return QueryEncoder(self._documents.analyzer, weights, counted.ids, expander)
+        return QueryEncoder(self._documents.analyzer, weights, counted.ids, expander, kept={})
 
 
 def document_encoding(encoder: TextEncoder, *, learn: bool) -> Callable[[Sequence[str]], list[SparseVector]]:

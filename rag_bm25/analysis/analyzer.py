@@ -86,7 +86,7 @@ class Analyzer(PhraseAnalyzer):
     def __init__(self, config: AnalyzerConfig = AnalyzerConfig(), *, segmenter: SegmenterName = "auto") -> None:  # noqa: B008
         check_choice("segmenter", segmenter, get_args(SegmenterName))
         self.config = config
-        self._segmenter_name = segmenter
+        self.segmenter = segmenter
         stop_words = frozenset(map(self._stop_form, config.stop_words))
         self._rules = rules = WordRules(stop_words, config.compounds, config.split_camel_case)
         stemming = Stemming(stem=config.stem)
@@ -251,7 +251,7 @@ class Analyzer(PhraseAnalyzer):
         ]
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"config": self.config, "segmenter": self._segmenter_name}
+        return {"config": self.config, "segmenter": self.segmenter}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(**state)  # type: ignore[misc]
@@ -414,6 +414,8 @@ def _move_question_words(every: list[str], words: list[str], phrases: list[str])
             other = next(others)
         else:
             questions.append(word)
+    if not phrases:
+        return [*words, *every[first:]], questions
     inside = Counter(token for phrase in phrases for token in (*bigrams_of(phrase), *characters_of(phrase)))
     for token in every[first:]:
         if inside[token]:

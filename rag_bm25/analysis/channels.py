@@ -16,6 +16,7 @@ so did a list of 100 or 300, and leaving out the characters that are words of th
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -131,8 +132,11 @@ def characters_of(text: str, stop_words: Collection[str] = ()) -> list[str]:
     """Return each ideograph of a normalised text that is not common, after the mark of the channel."""
     if text.isascii():
         return []
-    points = code_points(text)
-    characters = marked(points[character_places(points)])
+    if len(text) < SHORT:
+        characters = [BIGRAM_MARK + character for character in _characters().findall(text)]
+    else:
+        points = code_points(text)
+        characters = marked(points[character_places(points)])
     return [character for character in characters if character[1] not in stop_words] if stop_words else characters
 
 
@@ -141,6 +145,11 @@ def locate_characters(text: str, stop_words: Collection[str] = ()) -> Iterator[T
     for at in (character_places(code_points(text)) - 1).tolist():
         if text[at] not in stop_words:
             yield Token(BIGRAM_MARK + text[at], at, at + 1)
+
+
+@cache
+def _characters() -> re.Pattern[str]:
+    return re.compile(f"(?![{COMMON}])[{IDEOGRAPHS}]")
 
 
 @cache

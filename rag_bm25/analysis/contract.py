@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from rag_bm25.analysis.analyzer import Analyzer
 from rag_bm25.analysis.config import AnalyzerConfig
+from rag_bm25.analysis.fingerprint import fingerprint_of
 from rag_bm25.analysis.text import query_tokens
 from rag_bm25.errors import ConfigMismatchError, FormatError, ParameterError, short_repr
 
@@ -48,6 +49,7 @@ class AnalyzerContract:
 
     settings: dict[str, Any]  # of the built-in analyzer, or ``{"analyzer": "callable", "name": ...}`` for any other
     probes: dict[str, str]  # fixed texts, each with a digest of its tokens; they do not depend on the segmenter
+    fingerprint: str | None = field(default=None, compare=False)  # under which they need not be computed again
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,17 @@ def require_analyzer(analyzer: object) -> None:
 
 def contract_of(analyzer: TextAnalyzer) -> AnalyzerContract:
     """Compute the contract of an analyzer, by running it on every probe."""
-    return AnalyzerContract(_settings_of(analyzer), {probe: _digest(analyzer, probe) for probe in PROBES})
+    probes = {probe: _digest(analyzer, probe) for probe in PROBES}
+    return AnalyzerContract(settings_of(analyzer), probes, fingerprint_of(analyzer, probes))
+
+
+def is_contract_of(stored: AnalyzerContract, analyzer: TextAnalyzer) -> bool:
+    """Return whether a stored contract is known to be that of an analyzer by its fingerprint, without a probe."""
+    return (
+        stored.fingerprint is not None
+        and stored.settings == settings_of(analyzer)
+        and stored.fingerprint == fingerprint_of(analyzer, stored.probes)
+    )
 
 
 def differences(stored: AnalyzerContract, given: AnalyzerContract) -> list[str]:
@@ -104,8 +116,10 @@ def stored_analyzer(contract: AnalyzerContract) -> AnalyzerConfig | MissingAnaly
     return AnalyzerConfig.from_dict(settings)
 
 
-def _settings_of(analyzer: TextAnalyzer) -> dict[str, Any]:
+def settings_of(analyzer: TextAnalyzer) -> dict[str, Any]:
     """Return the settings of the built-in analyzer, or the name of a callable."""
+    if isinstance(analyzer, MissingAnalyzer):
+        return analyzer.contract.settings
     if isinstance(analyzer, Analyzer):
         return {"analyzer": BUILT_IN, **analyzer.config.to_dict()}
     named = analyzer if hasattr(analyzer, "__qualname__") else type(analyzer)

@@ -13,12 +13,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 
-def read_dictionary() -> tuple[dict[str, int], int]:
-    """Read the frequency of every word, and their sum, without importing jieba."""
+def dictionary_path() -> Path | None:
+    """Find the file of the dictionary, without importing jieba; None where jieba is not installed."""
     spec = find_spec("jieba")
-    if spec is None or spec.origin is None:
+    return None if spec is None or spec.origin is None else Path(spec.origin).with_name("dict.txt")
+
+
+def read_dictionary() -> tuple[dict[str, int], int]:
+    """Read the frequency of every word, and their sum."""
+    path = dictionary_path()
+    if path is None:
         raise MissingExtraError("jieba is not installed, and its dictionary is needed: pip install rag-bm25")
-    fields = Path(spec.origin).with_name("dict.txt").read_text(encoding="utf-8").split()
+    fields = path.read_text(encoding="utf-8").split()
     words, frequencies = fields[::3], list(map(int, fields[1::3]))
     return dict(zip(words, frequencies, strict=True)), sum(frequencies)  # a word on two lines counts twice, as in jieba
 

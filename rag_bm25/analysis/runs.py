@@ -42,12 +42,9 @@ def _compound(word: str, commas: str) -> str:
 
 _WORD = rf"{LETTER}+(?:[{MARKS}]+{LETTER}*)*"
 _ASCII_RUNS = re.compile(_compound("[A-Za-z0-9]+", ","))
-_RUNS = re.compile("|".join([*(script.run for script in SCRIPTS), _compound(_WORD, COMMAS)]))
 _ASCII_RUNS_AND_SIGNS = re.compile(_ASCII_RUNS.pattern + r"|\S")
-_RUNS_AND_SIGNS = re.compile(_RUNS.pattern + r"|\S")
 _SYLLABLES = re.compile(f".[{MARKS}]*")
 _LETTERS = re.compile(rf"[^\W\d_]+(?:[{MARKS}]+[^\W\d_]*)*")
-_WITHIN_WORD = re.compile(rf".(?=[{MARKS}])|(?:{LETTER}|[{MARKS}])(?={LETTER})", re.DOTALL)
 _NEIGHBOURS = re.compile(rf"{LETTER}[{MARKS}]*[\s._\-]+{LETTER}")
 _IDEOGRAPHS = re.compile(rf"[{IDEOGRAPHS}]{{2,}}")
 _PARTED_IDEOGRAPHS = re.compile(rf"(?<=[{IDEOGRAPHS}])\s+(?=[{IDEOGRAPHS}])")
@@ -58,24 +55,40 @@ _WITHOUT_SEGMENTED = re.compile(f"[^{SEGMENTED}]{{3,}}")
 _SEGMENTED_RUNS = re.compile("|".join(script.run for script in SCRIPTS if script.segmenter))
 
 
+# These take the longest to compile, and texts in ASCII do without them.
+@cache
+def _runs() -> re.Pattern[str]:
+    return re.compile("|".join([*(script.run for script in SCRIPTS), _compound(_WORD, COMMAS)]))
+
+
+@cache
+def _runs_and_signs() -> re.Pattern[str]:
+    return re.compile(_runs().pattern + r"|\S")
+
+
+@cache
+def _within_word() -> re.Pattern[str]:
+    return re.compile(rf".(?=[{MARKS}])|(?:{LETTER}|[{MARKS}])(?={LETTER})", re.DOTALL)
+
+
 def find_runs(text: str) -> list[str]:
     """Return the runs: Han, kana or hangul, single other ideographs, numbers, and compounds (``state-of-the-art``)."""
-    return (_ASCII_RUNS if text.isascii() else _RUNS).findall(text)
+    return (_ASCII_RUNS if text.isascii() else _runs()).findall(text)
 
 
 def locate_runs(text: str) -> Iterator[re.Match[str]]:
     """Yield the runs with their places."""
-    return (_ASCII_RUNS if text.isascii() else _RUNS).finditer(text)
+    return (_ASCII_RUNS if text.isascii() else _runs()).finditer(text)
 
 
 def find_runs_and_signs(text: str) -> list[str]:
     """Return the runs, and between them each character that is neither in a run nor a blank."""
-    return (_ASCII_RUNS_AND_SIGNS if text.isascii() else _RUNS_AND_SIGNS).findall(text)
+    return (_ASCII_RUNS_AND_SIGNS if text.isascii() else _runs_and_signs()).findall(text)
 
 
 def locate_runs_and_signs(text: str) -> Iterator[re.Match[str]]:
     """Yield the runs and signs with their places."""
-    return (_ASCII_RUNS_AND_SIGNS if text.isascii() else _RUNS_AND_SIGNS).finditer(text)
+    return (_ASCII_RUNS_AND_SIGNS if text.isascii() else _runs_and_signs()).finditer(text)
 
 
 def split_ideographs(text: str) -> str:
@@ -154,7 +167,7 @@ def points_in(ranges: str) -> list[int]:
 
 def is_sign(run: str) -> bool:
     """Return whether a result of `find_runs_and_signs` is none of `find_runs`."""
-    return len(run) == 1 and _RUNS.match(run) is None
+    return len(run) == 1 and _runs().match(run) is None
 
 
 def is_segmented(run: str) -> bool:
@@ -184,7 +197,7 @@ def locate_syllables(run: str) -> list[re.Match[str]]:
 
 def is_within_word(text: str, place: int) -> bool:
     """Return whether there are letters or digits on both sides of a place, or a mark after it."""
-    return _WITHIN_WORD.match(text, place - 1) is not None
+    return _within_word().match(text, place - 1) is not None
 
 
 def is_spelt(word: str) -> bool:

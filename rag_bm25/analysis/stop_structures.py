@@ -109,8 +109,8 @@ def places_in_words(text: str, cut: Cut) -> set[int]:
     """Return the places within the Chinese words of a text."""
     within: set[int] = set()
     for run in locate_segmented(text):
-        ends = accumulate(map(len, cut(run[0])), initial=run.start())
-        within.update(place for start, end in pairwise(ends) for place in range(start + 1, end))
+        borders = accumulate(map(len, cut(run[0])), initial=run.start())
+        within.update(set(range(run.start(), run.end())).difference(borders))
     return within
 
 

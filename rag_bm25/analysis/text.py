@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from rag_bm25.vectors.terms import CHANNELS, QUESTION_MARK, channel_of, term_text
+from rag_bm25.vectors.terms import BIGRAM_MARK, term_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -55,15 +55,18 @@ class AnalysedText:
     @classmethod
     def of(cls, tokens: Sequence[str]) -> AnalysedText:
         """Sort the tokens of an analyzer by channel."""
-        by_channel: tuple[list[str], ...] = tuple([] for _ in CHANNELS)
+        words: list[str] = []
+        bigrams: list[str] = []
+        characters: list[str] = []
         questions: list[str] = []
-        for token in tokens:
-            if token.startswith(QUESTION_MARK):
-                questions.append(token.removeprefix(QUESTION_MARK))
+        for token in tokens:  # a call of `channel_of` for each took half as long again
+            if token[:1] != BIGRAM_MARK:
+                words.append(token)
+            elif token[1:2] == BIGRAM_MARK:
+                questions.append(token[2:])
             else:
-                by_channel[channel_of(token)].append(token)
-        words, bigrams, characters = map(tuple, by_channel)
-        return cls(words, bigrams, characters, tuple(questions))
+                (characters if len(token) == 2 else bigrams).append(token)
+        return cls(tuple(words), tuple(bigrams), tuple(characters), tuple(questions))
 
     @classmethod
     def of_query(cls, analyzer: TextAnalyzer, text: str) -> AnalysedText:

@@ -19,6 +19,7 @@ from rag_bm25.analysis.runs import (
 )
 from rag_bm25.analysis.text import Token
 from rag_bm25.checks import as_str, parameter_error, require_extra
+from rag_bm25.errors import MissingExtraError
 from rag_bm25.scripts import MARKS
 
 if TYPE_CHECKING:
@@ -313,6 +314,14 @@ def _snowball() -> Any:
     with require_extra("stemming needs PyStemmer: pip install PyStemmer"):
         import Stemmer
     return Stemmer
+
+
+def stemmer_version() -> str | None:
+    """Return the version of PyStemmer; None where it is not installed."""
+    try:
+        return str(_snowball().version())
+    except MissingExtraError:
+        return None
 
 
 class _Stemmer(Protocol):

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import sys
 
+from rag_bm25._version import __version__
+
 NEEDED = ("typer", "rich")
 INTERRUPTED = 130  # as shells have it
 
@@ -15,14 +17,22 @@ def main() -> None:
     """Run the command line, or say which extra it needs."""
     if sys.getfilesystemencoding() == "ascii":  # arguments have no characters beyond it, only surrogates
         sys.exit("error: arguments and file names are read as ASCII here: set PYTHONUTF8=1")
+    if sys.argv[1:] == ["--version"]:  # as scripts ask for it
+        sys.stdout.write(f"rag-bm25 {__version__}\n")
+        return
     try:
-        from rag_bm25.cli.app import app
+        _run()
     except ModuleNotFoundError as error:
         if error.name not in NEEDED:
             raise
         sys.exit(f'error: the command line needs {error.name}: pip install "rag-bm25[cli]"')
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
+
+
+def _run() -> None:
+    from rag_bm25.cli.app import app
+
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     app(prog_name="rag-bm25", windows_expand_args=False)  # an argument may have a star

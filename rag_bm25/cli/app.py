@@ -1,113 +1,46 @@
-"""The commands together; each of their errors is one line and an exit code."""
+"""The commands together: a table, from which help lists them. A command is imported when its words are read."""
 
 import sys
-from collections import Counter
-from collections.abc import Callable
-from dataclasses import fields, is_dataclass
-from functools import wraps
-from inspect import Parameter, Signature, get_annotations, signature
+from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints, is_typeddict
+from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
 from rag_bm25._version import __version__
-from rag_bm25.cli import (
-    calibrating,
-    evaluating,
-    ingesting,
-    listing,
-    maintaining,
-    moving,
-    searching,
-    serving,
-)
-from rag_bm25.cli import options as opt
-from rag_bm25.cli.console import fail, print_error
-from rag_bm25.cli.flags import flags_of, read_flags
-from rag_bm25.errors import ParameterError, RagBM25Error
-from rag_bm25.hits.options import NAMES_OF_K
-from rag_bm25.ingestion.files import os_error_message
-from rag_bm25.store.tls import TLS
+from rag_bm25.cli.certificates import use_certificates
 
-WRITING = ("ingest", "delete", "repair", "copy", "reindex")
-SEVERAL = ("collection", "namespace")
-"""Options that may be repeated, in some commands: of the others, Typer would take the last."""
+COMMANDS: dict[str, "LazyCommand"] = {}
+"""In the order of their use."""
 
 
-def expand_groups(command: Callable[..., None]) -> Callable[..., None]:
-    """Return a command with the options of its groups as parameters, which Typer makes options of.
+class LazyCommand(TyperCommand):
+    """Stands for a command in the list of all; the command itself is a function of a module, ``module:function``."""
 
-    A group is a dataclass whose fields are flags, or a TypedDict of options, whose flags come from their definitions.
-    """
-    # get_type_hints of Python 3.10 hides an option whose default is None.
-    hints = get_annotations(command, eval_str=True)
-    groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
-    flags = {name: flags_of(hint) for name, hint in hints.items() if is_typeddict(hint)}
-    parameters: list[Parameter] = []
-    for parameter in signature(command).parameters.values():
-        if group := groups.get(parameter.name):
-            of_group = get_type_hints(group, include_extras=True)
-            parameters += [
-                Parameter(one.name, Parameter.KEYWORD_ONLY, default=one.default, annotation=of_group[one.name])
-                for one in fields(group)
-            ]
-        elif of_options := flags.get(parameter.name):
-            parameters += [one.parameter for one in of_options.values()]
-        else:
-            parameters.append(parameter.replace(annotation=hints[parameter.name], kind=Parameter.KEYWORD_ONLY))
+    def __init__(self, name: str, path: str, *, help: str, epilog: str) -> None:
+        super().__init__(name, help=help, epilog=epilog)
+        self._path = path
 
-    @wraps(command)
-    def expanded(**given: Any) -> None:
-        for name, group in groups.items():
-            given[name] = group(**{one.name: given.pop(one.name) for one in fields(group)})
-        for name, of_options in flags.items():
-            given[name] = read_flags(of_options, given)
-        command(**given)
+    def load(self) -> Any:
+        """Import the command."""
+        from rag_bm25.cli.commands import make_command
 
-    expanded.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
-    expanded.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    return expanded
+        module, _, function = self._path.partition(":")
+        return make_command(self.name, getattr(import_module(f"rag_bm25.cli.{module}"), function), self.epilog)
+
+    def make_context(self, info_name: Any, args: list[str], parent: Any = None, **extra: Any) -> Any:
+        """Read the words of the command."""
+        return self.load().make_context(info_name, args, parent, **extra)
 
 
-class ReportingCommand(TyperCommand):
-    """A command whose foreseeable errors are a line on stderr."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read the words of the command; a flag that other tools have for -k is answered with it."""
-        try:
-            self._require_once(ctx, [*args])
-            return super().parse_args(ctx, args)
-        except Exception as error:
-            if getattr(error, "option_name", "").strip("-").replace("-", "_") in NAMES_OF_K:
-                error.possibilities = ["-k"]  # type: ignore[attr-defined]  # of click, which Typer may have inside
-            raise
-
-    def _require_once(self, ctx: Any, args: list[str]) -> None:
-        *_, given = self.make_parser(ctx).parse_args(args)
-        for option, times in Counter(given).items():
-            if times > 1 and option.name in SEVERAL and not option.multiple:
-                msg = "must be given once: this command takes one"
-                raise typer.BadParameter(msg, ctx=ctx, param_hint=f"--{option.name}")
-
-    def invoke(self, ctx: Any) -> Any:
-        """Run the command; an error becomes a line and an exit code."""
-        try:
-            return super().invoke(ctx)
-        except RagBM25Error as error:
-            fail(str(error))
-        except BrokenPipeError:
-            raise  # the reader of the output has closed it; Typer ends quietly
-        except OSError as error:
-            fail(os_error_message(error))
-        except KeyboardInterrupt:
-            advice = ": everything acknowledged is stored, and running the same command again continues"
-            print_error(f"interrupted{advice if self.name in WRITING else ''}")
-            raise typer.Exit(130) from None
+class _Commands(TyperGroup):
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{**options, "commands": COMMANDS})
 
 
 app = typer.Typer(
+    cls=_Commands,
     rich_markup_mode=None,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -122,7 +55,7 @@ def _show_version(wanted: bool) -> None:
 
 
 def _tls_option(name: str, help: str, metavar: str = "FILE") -> Any:
-    return opt.option(help, metavar=metavar, envvar=f"MILVUS_TLS_{name}")
+    return typer.Option(help=help, metavar=metavar, envvar=f"MILVUS_TLS_{name}", show_default=False)
 
 
 @app.callback()
@@ -145,22 +78,18 @@ def rag_bm25(
 
     Start with `rag-bm25 ingest FOLDER`, then `rag-bm25 search "a question"`.
     """
-    given = (tls_ca, tls_cert, tls_key, tls_server_name)
-    try:
-        opt.certificates.set(TLS(*given) if any(given) else None)
-    except ParameterError as error:
-        fail(str(error))
+    use_certificates(tls_ca, tls_cert, tls_key, tls_server_name)
 
 
-def _add(name: str, command: Callable[..., None], *examples: str, to: typer.Typer = app) -> None:
-    words = name if to is app else f"{to.info.name} {name}"
-    lines = ["\b", "Examples:", *(f"  rag-bm25 {words} {example}" for example in examples)]
-    to.command(name, cls=ReportingCommand, epilog="\n".join(lines))(expand_groups(command))
+def _add(name: str, path: str, help: str, *examples: str) -> None:
+    lines = ["\b", "Examples:", *(f"  rag-bm25 {name} {example}" for example in examples)]
+    COMMANDS[name] = LazyCommand(name, path, help=help, epilog="\n".join(lines))
 
 
 _add(
     "ingest",
-    ingesting.ingest,
+    "ingesting:ingest",
+    "Bring an index up to date with files and folders, or with a collection of other software.",
     "docs",
     "docs --prune --chunk-size 500",
     "docs --prune --watch",
@@ -172,7 +101,8 @@ _add(
 )
 _add(
     "search",
-    searching.search,
+    "searching:search",
+    "Show the chunks with the highest BM25 scores.",
     '"劳动合同 解除" -k 3',
     """sparse --filter '{"source": {"$like": "docs/%"}}'""",
     "notice period --embedding langchain_openai:OpenAIEmbeddings",
@@ -182,33 +112,110 @@ _add(
     "notice period --weighting idf=lucene,k3=8 --expansion fuzzy,synonyms=synonyms.txt",
     "notice period --rerank langchain_community.cross_encoders:HuggingFaceCrossEncoder --candidates 50",
 )
-_add("explain", searching.explain, '"劳动合同 解除" docs/law.txt#12')
-_add("why", searching.why, '"contarct" --filter \'{"year": 2024}\'', '"劳动合同 解除" docs/law.txt#12')
-_add("show", listing.show, "docs/law.txt#12")
-_add("list", listing.list_, "", "sources --collection manuals", "chunks docs/law.txt")
-_add("terms", searching.terms, "-k 20", """lab --filter '{"kind": "law"}' --json""")
-_add("stats", maintaining.stats, "--json", "--uri http://localhost:19530 --collection manuals")
-_add("calibrate", calibrating.calibrate, "docs --split-size 500", "--collection manuals --k1-of-terms")
+_add(
+    "explain",
+    "searching:explain",
+    "Show how the score of a chunk comes about: a line for each term.",
+    '"劳动合同 解除" docs/law.txt#12',
+)
+_add(
+    "why",
+    "searching:why",
+    "Show why a search finds nothing or, with an id, why a chunk is not among its hits.",
+    '"contarct" --filter \'{"year": 2024}\'',
+    '"劳动合同 解除" docs/law.txt#12',
+)
+_add("show", "listing:show", "Show a chunk with its place, metadata and terms.", "docs/law.txt#12")
+_add(
+    "list",
+    "listing:list_",
+    "List indexes, sources or chunks.",
+    "",
+    "sources --collection manuals",
+    "chunks docs/law.txt",
+)
+_add(
+    "terms",
+    "searching:terms",
+    "List the terms that most chunks have, with their df and IDF.",
+    "-k 20",
+    """lab --filter '{"kind": "law"}' --json""",
+)
+_add(
+    "stats",
+    "maintaining:stats",
+    "Show the figures of an index.",
+    "--json",
+    "--uri http://localhost:19530 --collection manuals",
+)
+_add(
+    "calibrate",
+    "calibrating:calibrate",
+    "Propose a chunk size, the constant in place of the mean length.",
+    "docs --split-size 500",
+    "--collection manuals --k1-of-terms",
+)
 _add(
     "calibrate-answers",
-    calibrating.calibrate_answers,
+    "calibrating:calibrate_answers",
+    "Fit the confidence that a hit answers, by judged questions, and keep it with the index.",
     "questions --collection manuals",
     "questions --expansion synonyms=synonyms.txt --dry-run --json",
 )
-_add("verify", maintaining.verify, "--collection manuals")
-_add("repair", maintaining.repair, "--collection manuals")
+_add(
+    "set",
+    "setting:set_",
+    "Set what searches of an index go by that do not say otherwise, and show it.",
+    "--synonyms synonyms.txt",
+    "--weighting idf=lucene,k3=none --expansion fuzzy",
+    "--expansion synonyms=none",
+    "--json",
+)
+_add(
+    "verify",
+    "maintaining:verify",
+    "Compare the statistics with a recount of all chunks, and each vector with its text.",
+    "--collection manuals",
+)
+_add(
+    "repair",
+    "maintaining:repair",
+    "Replace the statistics by a recount of all chunks, and vectors that are not those of their texts.",
+    "--collection manuals",
+)
 _add(
     "delete",
-    maintaining.delete,
+    "maintaining:delete",
+    "Delete chunks, by their ids, their sources or a filter.",
     "docs/old.md#0 docs/old.md#1",
     "--source docs/old.md",
     """--filter '{"source": {"$like": "docs/old/%"}}'""",
 )
-_add("drop", moving.drop, "--collection manuals", "--collection manuals --yes")
-_add("copy", moving.copy, "--to-uri http://localhost:19530 --dry-run", "--to-uri ./backup.db --to-collection manuals")
+_add(
+    "drop-namespace",
+    "maintaining:drop_namespace",
+    "Delete all chunks of a namespace, and what the index remembers of its folders.",
+    "tenant-7",
+    "tenant-7 --yes",
+)
+_add(
+    "drop",
+    "moving:drop",
+    "Delete an index with everything in it.",
+    "--collection manuals",
+    "--collection manuals --yes",
+)
+_add(
+    "copy",
+    "moving:copy",
+    "Copy an index to another file or server.",
+    "--to-uri http://localhost:19530 --dry-run",
+    "--to-uri ./backup.db --to-collection manuals",
+)
 _add(
     "reindex",
-    moving.reindex_,
+    "moving:reindex_",
+    "Encode the stored texts again with other settings, in place or into a new index.",
     "--chunk-size 400",
     "--drop-old",
     "--to-collection docs_400 --chunk-size 400",
@@ -216,7 +223,8 @@ _add(
 )
 _add(
     "evaluate",
-    evaluating.evaluate,
+    "evaluating:evaluate",
+    "Measure retrieval on a judged set, and compare settings.",
     "scifact --idf lucene",
     "scifact --k1 0.9 --b 0.4 --set length_unit=terms --json",
     "scifact --compare k1=0.9,1.2,b=0.4,0.75 --compare idf=lucene,plus",
@@ -227,10 +235,16 @@ _add(
 )
 _add(
     "serve",
-    serving.serve,
+    "serving:serve",
+    "Serve an index to people, programs and agents: one process owns it, many use it.",
     "--http 127.0.0.1:8765",
     "--mcp",
     "--http 127.0.0.1:8765 --allow-writes",
     "--http 127.0.0.1:8765 --tokens tokens.jsonl",
 )
-_add("token", serving.token, "alice --namespace sales --namespace support >> tokens.jsonl")
+_add(
+    "token",
+    "serving:token",
+    "Make an access token: its line for the file of `serve --tokens` goes to stdout, the token itself to stderr.",
+    "alice --namespace sales --namespace support >> tokens.jsonl",
+)

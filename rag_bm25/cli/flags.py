@@ -26,7 +26,7 @@ def _read_expansion(text: str) -> Any:
     """Read an expansion, whose synonyms are in a file."""
     kind = options_of(SearchOptions)["expansion"].kind
     plain = kind.parse(text)
-    if file := re.match(r"(?!\{)(?:.*,)?synonyms=([^,]+)", text):
+    if file := re.match(r"(?!\{)(?:.*,)?synonyms=(?!none(?:,|$))([^,]+)", text):
         plain["synonyms"] = Synonyms.read(file[1])
     return kind.read("expansion", plain)
 

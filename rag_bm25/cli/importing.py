@@ -18,7 +18,13 @@ T = TypeVar("T")
 
 # What a message of a model may hold that nobody else should read: logins in addresses, and keys.
 _LOGIN = re.compile(r"(?<=://)[^/\s@]+@")
-_KEY = re.compile(r"(?i)\bbearer\s+\S+|\b(?=[\w-]*\d)(?=[\w-]*[a-z])[\w-]{20,}")
+_KEY = re.compile(
+    r"(?i)\bbearer\s+\S+"
+    r"|\b(?:sk|pk|rk|hf|gh[opsu]|github_pat|glpat|gsk|xai|xox[abprs]|jina|pplx|nvapi)[-_](?=[\w-]*\d)[\w-]{8,}"
+    r"|\b(?:AKIA|AIza|eyJ)[\w.-]{12,}"
+)
+_MAY_BE_KEY = re.compile(r"(?i)\b(?=[\w-]*\d)(?=[\w-]*[a-z])[\w-]{20,}")
+_WORD = re.compile(r"[A-Za-z]*\d{0,4}[A-Za-z]{0,4}")  # of names such as paraphrase-multilingual-MiniLM-L12-v2
 _SECRET_NAME = re.compile(r"(?i)key|token|secret|passw|credential")
 
 
@@ -124,4 +130,9 @@ def hide_secrets(text: str, environment: Mapping[str, str]) -> str:
     values = [value for name, value in environment.items() if _SECRET_NAME.search(name) and len(value) >= 4]
     for value in sorted(values, key=len, reverse=True):
         text = text.replace(value, "***")
-    return _KEY.sub("***", _LOGIN.sub("***@", text))
+    return _MAY_BE_KEY.sub(_hide_unless_a_name, _KEY.sub("***", _LOGIN.sub("***@", text)))
+
+
+def _hide_unless_a_name(found: re.Match[str]) -> str:
+    """Keep the name of a model or a file, which consists of words: a key is letters and digits at random."""
+    return found[0] if all(map(_WORD.fullmatch, re.split("[-_]", found[0]))) else "***"

@@ -136,8 +136,8 @@ def ingest(
 
     With each folder, the index remembers the options that say which of its files are read, and how they are read and
     cut: --include, --exclude, --gitignore, --encoding, --text-field, --title-field, --id-field, --id-prefix, --hidden,
-    --split-size, --chunk-overlap and --contextualize. Later runs need none of them. Another value takes the place of
-    the remembered one; '' or the default resets it. `rag-bm25 list sources` shows them.
+    --repeated, --split-size, --chunk-overlap and --contextualize. Later runs need none of them. Another value takes the
+    place of the remembered one; '' or the default resets it. `rag-bm25 list sources` shows them.
 
     With --embedding, a new index has dense vectors beside the words, for hybrid searches; later runs need the same
     model. Only texts that are new or have changed are embedded.
@@ -213,7 +213,7 @@ def ingest(
             )
             seconds = time.perf_counter() - start
         files.note(report.failed)
-        return tell(report, seconds, "file", count(report.files, "file"), skipped=len(found.skipped))
+        return tell(report, seconds, "file", count(report.files, "file"), skipped=found.skipped)
 
     if origin.from_collection is not None:
         with origin.open(place, sources, name) as rows:
@@ -375,7 +375,7 @@ def _tell(
     *,
     prune: bool,
     as_json: bool,
-    skipped: int = 0,
+    skipped: Sequence[Path] = (),
 ) -> bool:
     """Print a report of files or rows, and return whether all of them were valid, and no measure is worse."""
     report = _with_place(report, place)
@@ -391,7 +391,7 @@ def _tell(
 
 
 def _print_report(
-    report: IngestReport, skipped: int, seconds: float, whole: str, more: Mapping[str, Any] | None
+    report: IngestReport, skipped: Sequence[Path], seconds: float, whole: str, more: Mapping[str, Any] | None
 ) -> None:
     """Print a report for people, or with `more` for machines."""
     rate = report.chunks / seconds
@@ -400,9 +400,18 @@ def _print_report(
     invalid = f"; {count(rejected, 'row')} rejected" if rejected else ""
     for note in report.notes:
         print_note(note)
+    if report.left_out and more is None:
+        kinds = ", ".join(f"{kind} {count(number, 'character')}" for kind, number in report.left_out.items())
+        print_note(f"left out: {kinds} (--repeated keeps them)")
     print_result(
         more is not None,
-        {**asdict(report), "skipped": skipped, "seconds": seconds, "chunks_per_second": rate, **(more or {})},
+        {
+            **asdict(report),
+            "skipped": list(map(str, skipped)),
+            "seconds": seconds,
+            "chunks_per_second": rate,
+            **(more or {}),
+        },
         f"{whole}{failed}, {count(report.chunks, 'chunk')}: {report.added:,} added, "
         f"{report.updated:,} updated, {report.unchanged:,} unchanged, {report.deleted:,} deleted{invalid}; "
         f"{seconds:.1f} s, {rate:,.0f} chunks/s",

@@ -26,6 +26,7 @@ from rag_bm25.index.arguments import name_namespace
 from rag_bm25.index.config import IndexConfig
 from rag_bm25.index.index import BM25Index
 from rag_bm25.index.maintenance.generations import describe_generations
+from rag_bm25.ingestion.source_names import nfc
 from rag_bm25.ingestion.source_options import as_flags
 from rag_bm25.ingestion.source_roots import read_source_roots
 
@@ -63,7 +64,7 @@ def list_(
         if what == "sources":
             _list_sources(index, conditions, namespace or None, as_json)
         else:
-            _list_chunks(index, conditions, source, namespace or None, limit, as_json)
+            _list_chunks(index, conditions, source and nfc(source), namespace or None, limit, as_json)
 
 
 def _list_indexes(place: opt.IndexAddress, as_json: bool) -> None:

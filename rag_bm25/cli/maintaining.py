@@ -1,4 +1,4 @@
-"""``rag-bm25 stats``, ``verify``, ``repair`` and ``delete``."""
+"""``rag-bm25 stats``, ``verify``, ``repair``, ``delete`` and ``drop-namespace``."""
 
 from dataclasses import asdict
 from itertools import chain
@@ -17,6 +17,7 @@ from rag_bm25.index.config import IndexConfig
 from rag_bm25.index.maintenance.verification import RepairReport
 from rag_bm25.ingestion.obsolete import below_folder
 from rag_bm25.ingestion.pruning import is_below
+from rag_bm25.ingestion.source_names import nfc
 from rag_bm25.weighting.calibration import drift_warning, idf_warning
 
 MAX_DIFFERENCES = 20
@@ -157,6 +158,7 @@ def delete(
     The chunks of a source, or that a filter finds, are counted first, and deleted if you agree; without a terminal,
     --yes is needed. Ids and sources that are not found are named; the exit code is 1 if none of them is.
     """
+    source = source and list(map(nfc, source))
     conditions, own = _parse_conditions(ids, source, filter), namespace or ""
     if conditions is not None and not (yes or dry_run or is_terminal()):
         msg = "there is no terminal to confirm it: add --yes, or --dry-run to list the chunks"
@@ -179,6 +181,30 @@ def delete(
     else:
         print_result(as_json, {"deleted": deleted}, f"{count(deleted, 'chunk')} deleted")
     if missing and not chosen:
+        raise typer.Exit(1)
+
+
+def drop_namespace(
+    name: Annotated[str, opt.argument("NAME", "The namespace, such as that of a tenant who leaves.")],
+    place: opt.IndexAddress,
+    yes: Annotated[bool, opt.option("Delete them; without this, only count them.", "--yes")] = False,
+    as_json: opt.AsJson = False,
+) -> None:
+    """Delete all chunks of a namespace, and what the index remembers of its folders.
+
+    Without --yes, they are only counted. The exit code is 1 if the namespace has no chunks. Afterwards, `repair
+    --erase` deletes their words and texts for good.
+    """
+    with place.open_existing(read_only=not yes) as index:
+        chunks = index.stats(namespace=name).num_chunks
+        if yes:
+            index.drop_namespace(name)
+        there = join_first(map(name_namespace, index.stats().namespaces)) or "none"
+    named = f"{name_namespace(name)}: {count(chunks, 'chunk')}"
+    line = f"dropped {named}" if yes else f"{named}; nothing was deleted: --yes drops it"
+    print_result(as_json, {"chunks": chunks, "dropped": yes}, line)
+    if not chunks:
+        print_note(f"{name_namespace(name)} has no chunks; namespaces with chunks: {there}")
         raise typer.Exit(1)
 
 

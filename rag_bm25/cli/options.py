@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import ExitStack, closing, contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -14,10 +12,11 @@ import typer
 
 from rag_bm25.analysis import Analyzer
 from rag_bm25.analysis.contract import contract_of
+from rag_bm25.cli.certificates import get_tls
 from rag_bm25.cli.console import print_note
 from rag_bm25.cli.importing import ModelOption, as_function, one_line_errors
-from rag_bm25.definitions import Conditions
-from rag_bm25.errors import IndexNotFoundError
+from rag_bm25.definitions import Conditions, read_json
+from rag_bm25.errors import IndexNotFoundError, ParameterError
 from rag_bm25.index.group import IndexGroup
 from rag_bm25.index.index import BM25Index
 from rag_bm25.ingestion.source_roots import read_stored_roots
@@ -29,13 +28,9 @@ if TYPE_CHECKING:
     from rag_bm25.index.config import IndexConfig
     from rag_bm25.ingestion.source_roots import SourceRoot
     from rag_bm25.store.milvus.store import MilvusStore
-    from rag_bm25.store.tls import TLS
 
 DEFAULT_URI = "./rag_bm25.db"
 DEFAULT_COLLECTION = "docs"
-
-certificates: ContextVar[TLS | None] = ContextVar("certificates", default=None)
-"""Those of the command that runs; options of ``rag-bm25`` itself, since each command may open several connections."""
 
 
 def read_token(context: typer.Context, parameter: typer.CallbackParam, value: str | None) -> str | None:
@@ -264,18 +259,14 @@ class SearchedIndexes:
         return index
 
 
-def get_tls(uri: str | Path) -> TLS | None:
-    """Return the certificates if they can be used: they are for ``https://`` addresses."""
-    return certificates.get() if str(uri).lower().startswith("https://") else None
-
-
 def parse_filter_option(text: str | None) -> Any:
     """Read a filter: a JSON object if it begins like one, else KEY=VALUE,...; any other text stays, and is refused."""
-    if text is None or not text.lstrip().startswith("{"):
-        return None if text is None else Conditions().parse(text)
+    if text is None:
+        return None
     try:
-        conditions: dict[str, Any] = json.loads(text)
+        return read_json(text) if text.lstrip().startswith("{") else Conditions().parse(text)
+    except ParameterError as error:
+        raise typer.BadParameter(str(error), param_hint="--filter") from None
     except (RecursionError, ValueError) as error:
         msg = f"not a JSON object: {error}"
         raise typer.BadParameter(msg, param_hint="--filter") from None
-    return conditions

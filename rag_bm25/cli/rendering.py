@@ -143,6 +143,11 @@ def render_stats(stats: IndexStats) -> Text:
     return _format_lines(Text(stats.name, style="bold"), rows)
 
 
+def render_query_side(name: str, shown: dict[str, str]) -> Text:
+    """Return what searches of an index go by."""
+    return _format_lines(Text(name, style="bold"), shown)
+
+
 def _format_storage(storage: StorageInfo) -> str:
     """Return how an engine stores the chunks, as far as it says."""
     facts = {name: value for name, value in asdict(storage).items() if value is not None}

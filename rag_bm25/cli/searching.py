@@ -105,6 +105,7 @@ def why(
     options: SearchOptions,
     id: Annotated[str | None, typer.Argument(metavar="ID", help="Id of a chunk that was expected.")] = None,
     chunk_namespace: opt.ChunkNamespace = None,
+    part: opt.Part = None,
     k: HitCount = 10,
     as_json: opt.AsJson = False,
 ) -> None:
@@ -112,7 +113,7 @@ def why(
     asked, scope = question.query(query), question.scope()
     with place.open_existing() as index:
         use_index(options, index)
-        diagnosis = index.diagnose(asked, id, k, chunk_namespace=chunk_namespace, **scope, **options)
+        diagnosis = index.diagnose(asked, id, k, chunk_namespace=chunk_namespace, part=part, **scope, **options)
     print_result(as_json, diagnosis.to_dict(), Text(str(diagnosis)))
     if id is not None and not as_json and any(reason.code == "no_chunk" for reason in diagnosis.reasons):
         print_note(f"put a query of several words into quotes: the id is what follows the query, here {id!r}")

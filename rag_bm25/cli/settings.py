@@ -11,7 +11,7 @@ import typer
 
 from rag_bm25.analysis import TextAnalyzer, read_stop_words, read_user_words
 from rag_bm25.cli import options as opt
-from rag_bm25.definitions import Value, options_of
+from rag_bm25.definitions import Value, once, options_of
 from rag_bm25.errors import ParameterError
 from rag_bm25.index.config import OF_QUERIES, IndexConfig
 from rag_bm25.index.settings import SETTINGS, read_setting, with_settings
@@ -71,7 +71,8 @@ class IndexOptions:
         words |= {"fields": "+".join(self.fields)} if self.fields else {}
         own = {name: _read(name, word, f"--{name.replace('_', '-')}", auto=auto) for name, word in words.items()}
         pairs = [_split(pair, "--set") for pair in ",".join(self.setting or ()).split(",") if pair]
-        others = {name: _read(name, word, "--set", auto=auto) for name, word in pairs}
+        with as_usage("--set"):
+            others = once((name, _read(name, word, "--set", auto=auto)) for name, word in pairs)
         if twice := own.keys() & others.keys():
             msg = f"{', '.join(sorted(twice))} must be given once, as an option or by --set"
             raise typer.BadParameter(msg, param_hint="--set")

@@ -1,6 +1,7 @@
 """The options that say which files are read, and how."""
 
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
@@ -13,6 +14,7 @@ import typer
 from rag_bm25 import ingestion
 from rag_bm25.checks import check_parameter
 from rag_bm25.cli import options as opt
+from rag_bm25.cli.certificates import get_tls
 from rag_bm25.cli.console import print_note
 from rag_bm25.cli.rendering import count, join_first
 from rag_bm25.cli.settings import as_usage
@@ -26,6 +28,11 @@ STDIN = Path("-")
 STDIN_NAME = "stdin.txt"
 BLOCK = 1 << 20  # bytes
 MAX_NOTES = 5
+UNREAD_DOCUMENTS = {
+    ".doc", ".docm", ".dot", ".eml", ".ipynb", ".key", ".mobi", ".msg", ".numbers", ".odp", ".ods", ".odt", ".ofd",
+    ".org", ".pages", ".ppt", ".pptm", ".rtf", ".tex", ".wps", ".xls", ".xlsb", ".xlsm", ".xml",
+}  # fmt: skip
+"""Kinds of documents that are not read; those who have some want to know."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +61,10 @@ class SourceOptions:
     ] = None
     text_field: Annotated[
         str | None,
-        opt.option("Name of the text in rows of JSON lines, CSV, Parquet and collections; by default text."),
+        opt.option(
+            "Text of rows of JSON lines, CSV, Parquet and collections; by default text. Several, name,note, are lines"
+            " of it, and so are all columns of a table without the default one."
+        ),
     ] = None
     title_field: Annotated[str | None, opt.option("Name of the title in rows; by default title.")] = None
     id_field: Annotated[
@@ -70,6 +80,13 @@ class SourceOptions:
     hidden: Annotated[
         bool | None,
         opt.option("Read the hidden sheets, rows, columns and slides of Office files, too.", "--hidden/--no-hidden"),
+    ] = None
+    repeated: Annotated[
+        bool | None,
+        opt.option(
+            "Keep what pages of PDF repeat: running heads and feet, page numbers, and contents.",
+            "--repeated/--no-repeated",
+        ),
     ] = None
 
     def reading(self) -> ingestion.ReadOptions:
@@ -151,7 +168,7 @@ class OriginOptions:
             id_prefix=reading.id_prefix,
             name=name,
             token=token,
-            tls=opt.get_tls(uri),
+            tls=get_tls(uri),
         )
 
 
@@ -188,6 +205,13 @@ def _check_stdin_name(name: str) -> str:
     return checked
 
 
+def _by_kind(paths: Sequence[Path]) -> str:
+    """Count files by their endings, documents first."""
+    kinds = Counter(path.suffix.lower() or path.name for path in paths)
+    ordered = sorted(kinds, key=lambda kind: (kind not in UNREAD_DOCUMENTS, -kinds[kind], kind))
+    return join_first(f"{kinds[kind]:,} {kind}" for kind in ordered)
+
+
 def note_left_out(found: Found) -> None:
     """Name the files that are left out."""
     missing = set(found.missing)
@@ -196,7 +220,7 @@ def note_left_out(found: Found) -> None:
     unread = [path for path in known if needs_package(path)]
     irregular = [path for path in known if path not in unread]
     if of_other_kinds:
-        print_note(f"skipped {count(len(of_other_kinds), 'file')} of other kinds: {join_first(of_other_kinds)}")
+        print_note(f"skipped {count(len(of_other_kinds), 'file')} of other kinds: {_by_kind(of_other_kinds)}")
     if missing:
         print_note(f"skipped {count(len(unread), 'file')}: {'; '.join(found.missing.values())}")
     if irregular:

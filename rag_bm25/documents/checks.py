@@ -45,11 +45,11 @@ def check_id(name: str, id_: object) -> str:
     return plain
 
 
-def check_sequence(name: str, given: object, of: str) -> None:
-    """Refuse a single text, and iterables that are no sequences."""
+def check_sequence(name: str, given: object, of: str, *, stream: str = "") -> None:
+    """Refuse a single text, and iterables that are no sequences; `stream` names what takes these."""
     if isinstance(given, str | bytes | bytearray) or not isinstance(given, Sequence):
         countable = isinstance(given, Iterable) and not isinstance(given, str | bytes | bytearray | Mapping)
-        hint = f"; list({name}) may be one" if countable else ""
+        hint = f"; list({name}) may be one{stream}" if countable else ""
         if isinstance(given, str) and of.startswith("str"):
             hint = f"; for a single one, pass a list: [{name}]"
         raise InputError(f"{name} must be a sequence of {of}, got {type(given).__name__}{hint}")
@@ -78,7 +78,7 @@ def check_chunks(
     fields: Iterable[str] = (),
 ) -> list[NewChunk]:
     """Check the chunks of one call."""
-    check_sequence("texts", texts, "str")
+    check_sequence("texts", texts, "str", stream=", and add_stream takes any number of Chunk")
     named: Sequence[str | None] = [None] * len(texts)
     if ids is not None:
         _check_parallel("ids", ids, "str", texts)

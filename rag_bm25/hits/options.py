@@ -45,6 +45,21 @@ class Effect(Flag):
     SHOWS = auto()  # more of the hits
 
 
+class QueryDefaults(TypedDict, total=False):
+    """Options of a search that an index keeps, for all searches that do not give them.
+
+    Attributes
+    ----------
+    weighting : QueryWeighting
+        Weights of the terms of a query, and another k1 and b for the chunks. What it does not give stays as it is.
+    expansion : QueryExpansion
+        Synonyms and near spellings to search for, too. What it does not give stays as it is.
+    """
+
+    weighting: QueryWeighting | None
+    expansion: QueryExpansion | None
+
+
 class SearchOptions(TypedDict, total=False):
     """Options of a search. Without them the values of the index hold, and its hits are those with the best scores.
 
@@ -54,7 +69,7 @@ class SearchOptions(TypedDict, total=False):
         Weights of the terms of the query, and another k1 and b for the chunks. What it does not give is as in the
         index.
     expansion : QueryExpansion
-        Synonyms and near spellings to search for, too.
+        Synonyms and near spellings to search for, too. What it does not give is as in the index.
     feedback : RSJ
         Search with the terms of chunks that are marked as relevant, and weigh all terms by them. See
         :mod:`rag_bm25.query.feedback`.
@@ -175,6 +190,14 @@ def refuse(options: SearchOptions, names: Iterable[str], reason: str) -> None:
     for name in names:
         if options.get(name):
             raise ParameterError(f"{name} is not supported here: {reason}")
+
+
+def check_options_of_answers(options: Mapping[str, Any]) -> SearchOptions:
+    """Check the options by which a model of confidence is fitted: those that choose and show hits change none."""
+    given = check_options(options)
+    followed = {*options_that(Effect.WEIGHS | Effect.REWORDS), "search_params"}
+    refuse(given, given.keys() - followed, "the confidence is of BM25 scores, before hits are chosen. Leave it out")
+    return given
 
 
 def is_by_score(options: SearchOptions) -> bool:

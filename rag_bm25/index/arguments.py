@@ -55,11 +55,6 @@ def check_chunk_namespace(chunk_namespace: str | None, searched: tuple[str, ...]
     return place
 
 
-def check_part(part: int | None) -> int | None:
-    """Check the place of an index in a group; None without one."""
-    return None if part is None else check_int("part", part, 0, MAX_K)
-
-
 def name_namespace(namespace: str) -> str:
     """Return a namespace as messages name it."""
     return f"the namespace {namespace!r}" if namespace else "the default namespace"

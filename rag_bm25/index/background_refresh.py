@@ -23,11 +23,12 @@ class BackgroundRefresh:
     """A thread that reads the log at intervals, for as long as somebody searches."""
 
     def __init__(self, refresh: Callable[[], None], interval: float, events: Events) -> None:
-        # Weakly: an index that nobody holds must be collected, with its thread running.
-        self._refresh: weakref.WeakMethod[MethodType] = weakref.WeakMethod(refresh)  # type: ignore[arg-type]
+        ended = threading.Event()
+        # Weakly: an index that nobody holds must be collected, with its thread running, which ends then.
+        self._refresh: weakref.WeakMethod[MethodType] = weakref.WeakMethod(refresh, lambda _: ended.set())  # type: ignore[arg-type]
         self._interval = min(interval, threading.TIMEOUT_MAX)
         self._events = events
-        self._ended = threading.Event()
+        self._ended = ended
         self._starting = threading.Lock()
         self._thread: threading.Thread | None = None
         self._last_used = 0.0

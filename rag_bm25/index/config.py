@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping  # noqa: TC003 - the definitions of options
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
 
 from rag_bm25.analysis import Analyzer, AnalyzerConfig, TextAnalyzer
@@ -11,6 +11,7 @@ from rag_bm25.definitions import check_fields, given_fields, options_of
 from rag_bm25.documents.encoder import DocumentEncoder
 from rag_bm25.documents.lengths import LengthUnit  # noqa: TC001 - the definitions of options
 from rag_bm25.errors import InputError
+from rag_bm25.query.expansion import DEFAULT_EXPANSION, QueryExpansion
 from rag_bm25.store.rows import DenseField, DenseMetric, Dim
 from rag_bm25.weighting.document import K1, Delta, DocumentWeighting
 from rag_bm25.weighting.fields import DEFAULT_FIELDS, B, ChunkSize, Fields, FieldWeight
@@ -31,9 +32,24 @@ OF_QUERIES = {name: f"query_{name}" if name in ("k1", "b") else name for name in
 """Parameter of a QueryWeighting -> that of a config, whose k1 and b are those of the stored vectors."""
 
 
+QUERY_SIDE = (*OF_QUERIES.values(), "expansion")
+"""Parameters of a config that no stored vector depends on: a search, too, may give them, and an index can be set."""
+
+
 def in_config(weighting: QueryWeighting) -> dict[str, Any]:
     """Return the values that are given as parameters of a config."""
     return {OF_QUERIES[name]: value for name, value in given_fields(weighting).items()}
+
+
+def query_side(config: IndexConfig) -> dict[str, Any]:
+    """Return the parameters of the query side by their names."""
+    return {name: getattr(config, name) for name in QUERY_SIDE}
+
+
+def with_query_side(config: IndexConfig, values: Mapping[str, Any]) -> IndexConfig:
+    """Return a config with some parameters of the query side; the same one where none differs."""
+    changes = {name: value for name, value in values.items() if value != getattr(config, name)}
+    return replace(config, **changes) if changes else config
 
 
 class _Fields(dict[str, FieldWeight]):
@@ -54,9 +70,12 @@ class IndexConfig:
     """Parameters of an index.
 
     `idf`, `epsilon`, `k3` and the weights of kinds of terms, `bigram_weight`, `character_weight`, `word_bigram_weight`,
-    `latin_weight` and `question_word_weight`, weigh the query, and `query_k1`, `query_b` and `length` weigh the chunks
-    of a search anew: they may differ each time the index is opened or searched. The stored vectors depend on everything
-    else, which is fixed when the index is created.
+    `latin_weight` and `question_word_weight`, weigh the query, `expansion` adds to it, and `query_k1`, `query_b` and
+    `length` weigh the chunks of a search anew: :meth:`BM25Index.set_query_defaults` changes them, and a search may give
+    others. The stored vectors depend on everything else, which is fixed when the index is created.
+
+    Where an index is there already, a value of the query side counts, for the process that gives it, if it is neither
+    the default nor the one that the index was made with; for all others that of the index does.
 
     Parameters
     ----------
@@ -76,7 +95,8 @@ class IndexConfig:
     idf : {"epsilon", "lucene", "zero", "plus", "tfidf", "plain", "adpt"}
         Formula of the IDF. See :func:`rag_bm25.weighting.idf.idf`.
     k3 : float or None
-        Saturation of repeated query terms, in [0, 1000000]; None counts them linearly.
+        Saturation of words that the query repeats, in [0, 1000000]: the second of two counts 0.67 with 4, and the most
+        that any number of them counts is k3 + 1; None counts them linearly.
     analyzer : AnalyzerConfig, or callable of str to list of str
         Settings of the built-in analyzer, or a function of text to tokens. Several threads may call it at once.
     weighting : str
@@ -105,6 +125,8 @@ class IndexConfig:
         Weight of the question words of a query, in [0, 1000], see :class:`rag_bm25.AnalyzerConfig`; 0 leaves them out.
     query_k1, query_b, length
         The `k1`, `b` and `length` of a :class:`QueryWeighting`, for all searches that give no other.
+    expansion : QueryExpansion
+        Synonyms and other additions to queries, for all searches that give no others.
 
     Examples
     --------
@@ -138,9 +160,11 @@ class IndexConfig:
     query_k1: QueryK1 | None = DEFAULT_WEIGHTING.k1
     query_b: B | None = DEFAULT_WEIGHTING.b
     length: MiddleLength = DEFAULT_WEIGHTING.length
+    expansion: QueryExpansion = DEFAULT_EXPANSION
 
     def __post_init__(self) -> None:
         check_fields(self)
+        object.__setattr__(self, "expansion", self.expansion.over(DEFAULT_EXPANSION))
         object.__setattr__(self, "fields", _Fields(self._own_fields()))  # the caller's may change
         self.query_weighting().of_documents(self.document_weighting(), 0.0)  # parameters may not suit each other
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeVar
 
 from rag_bm25.index.live_statistics import LiveStatistics
+from rag_bm25.index.query_defaults import LiveConfig
 from rag_bm25.index.searching.hybrid import HybridSearcher
 from rag_bm25.index.searching.searcher import Searcher
 from rag_bm25.index.searching.term_listing import TermLister
@@ -33,13 +34,14 @@ class Generation:
     def __init__(
         self,
         store: Store,
-        config: IndexConfig,
+        live_config: LiveConfig,
         encoder: DocumentEncoder,
         live: LiveStatistics,
         go_on: Callable[[], Generation],
     ) -> None:
-        self.store, self.config, self.encoder, self.live, self.go_on = store, config, encoder, live, go_on
-        self.weigher = QueryWeigher(store, live, encoder, config.query_weighting())
+        self.store, self.live_config, self.encoder, self.live, self.go_on = store, live_config, encoder, live, go_on
+        config = self.config
+        self.weigher = QueryWeigher(store, live, encoder, live_config)
         self.terms = TermLister(store, live, encoder.analyzer, self.weigher)
         self.searcher = Searcher(store, config, encoder, live, self.weigher)
         self.hybrid = HybridSearcher(store, config, live, self.searcher)
@@ -59,7 +61,12 @@ class Generation:
         live = LiveStatistics(
             store, log, encoder, read_only=options.read_only, refresh_interval=options.refresh_interval
         )
-        return cls(store, config, encoder, live, go_on)
+        return cls(store, LiveConfig(config, options.own), encoder, live, go_on)
+
+    @property
+    def config(self) -> IndexConfig:
+        """The config, with the query side of the last moment that was read."""
+        return self.live_config.of(self.live.view)
 
     def in_force(self, call: Callable[[Generation], T]) -> T:
         """Call with this generation, and again with the next one if that comes into force meanwhile."""

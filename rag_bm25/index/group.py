@@ -9,6 +9,7 @@ from itertools import chain
 from operator import is_not
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
+from rag_bm25.checks import check_callable, check_int
 from rag_bm25.documents.checks import check_sequence
 from rag_bm25.errors import ConfigMismatchError, InputError
 from rag_bm25.events import Events
@@ -17,6 +18,7 @@ from rag_bm25.index.index import BM25Index
 from rag_bm25.index.lifetime import require_open
 from rag_bm25.index.live_statistics import LiveStatistics
 from rag_bm25.index.opening import AS_IT_IS
+from rag_bm25.index.query_defaults import LiveConfig, query_differences
 from rag_bm25.index.searching.group_store import GroupStore, refuse_writing
 from rag_bm25.index.settings import document_side
 from rag_bm25.index.stored_config import config_to_dict, contract_in, require_same
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from rag_bm25.events import Event
     from rag_bm25.hits.options import SearchOptions
     from rag_bm25.hits.selection import H
+    from rag_bm25.index.config import IndexConfig
     from rag_bm25.index.searching.group_store import Threads
     from rag_bm25.store.protocol import Store
     from rag_bm25.vectors.terms import Vocabulary
@@ -123,13 +126,13 @@ class IndexGroup(BM25Index):
 
     Scores and ranks are those of one index of all chunks: N and df are sums over the indexes, term by term. It has the
     methods of :class:`~rag_bm25.BM25Index` and their options; those that write, and `verify`, are a ReadOnlyError:
-    call them of the indexes, whose changes the next search sees. The weighting of queries is that of the first index,
-    unless a search gives another one. The same id in two indexes is two chunks, which `part` tells apart.
+    call them of the indexes, whose changes the next search sees. The same id in two indexes is two chunks, which `part`
+    tells apart.
 
     Parameters
     ----------
     indexes : sequence of BM25Index
-        Open. All of them must have been made with the same parameters on the document's side and the same analyzer.
+        Open. All of them must have the same parameters, those of queries, too, and the same analyzer.
         They stay those of the caller, until he closes the group: that closes them, too.
     on_event : callable of Event to None, optional
         As for :meth:`BM25Index.open`, of searches of the group.
@@ -142,7 +145,8 @@ class IndexGroup(BM25Index):
     Raises
     ------
     ConfigMismatchError
-        Two indexes were made with other parameters; the message names each difference.
+        Two indexes have other parameters; the message names each difference. A search raises it, too, once the
+        defaults of queries are no longer the same.
     InputError
         There is no index, or one is given twice.
 
@@ -157,28 +161,34 @@ class IndexGroup(BM25Index):
 
     def __init__(self, indexes: Sequence[BM25Index], *, on_event: Callable[[Event], None] | None = None) -> None:
         check_sequence("indexes", indexes, "BM25Index")
+        check_callable("on_event", on_event)
         self.parts = tuple(chain.from_iterable(map(_parts_of, indexes)))
         _check_parts(self.parts)
         self._on_event = on_event
-        self._joined = [part._current() for part in self.parts]
+        self._joined = self._members()
         self._begin(self._join(self._joined), replace(AS_IT_IS, read_only=True))
 
-    def _join(self, parts: Sequence[Generation]) -> Generation:
+    def _members(self) -> list[tuple[Generation, IndexConfig]]:
+        """Return the generations in force, each with its config of now."""
+        return [(now, now.config) for now in [part._current() for part in self.parts]]  # a ScopedIndex has its own
+
+    def _join(self, members: Sequence[tuple[Generation, IndexConfig]]) -> Generation:
         """Return some generations of the indexes as one."""
+        parts = [part for part, _ in members]
         first, terms = parts[0], MergedTerms(len(parts))
         store = GroupStore([part.store for part in parts], terms, self._close_parts)
         events = Events(store.name, self._on_event)
         live = GroupStatistics([part.live for part in parts], terms, store.threads, events)
-        return Generation(cast("Store", store), first.config, first.encoder, live, refuse_writing)
+        return Generation(cast("Store", store), LiveConfig(members[0][1]), first.encoder, live, refuse_writing)
 
     def _current(self) -> Generation:
-        """Return the generations in force, joined anew where an index has gone on to another one."""
+        """Return the generations in force, joined anew where that of an index, or its config, is another."""
         require_open(self)
         with self._going_on:
-            parts = [part._current() for part in self.parts]
-            if any(map(is_not, parts, self._joined)):
+            members = self._members()
+            if any(map(is_not, chain.from_iterable(members), chain.from_iterable(self._joined))):
                 _check_parts(self.parts)
-                self._generation, self._joined = self._join(parts), parts
+                self._generation, self._joined = self._join(members), members
             return self._generation
 
     @property
@@ -188,6 +198,9 @@ class IndexGroup(BM25Index):
     def _close_parts(self) -> None:
         for part in self.parts:
             part.close()
+
+    def _check_part(self, part: int | None) -> int | None:
+        return None if part is None else check_int("part", part, 0, len(self.parts) - 1)
 
     def _store_of(self, chunk: Hit | Chunk) -> Store:
         return self._store if chunk.part is None else self.parts[chunk.part]._store
@@ -222,6 +235,11 @@ def _check_parts(parts: Sequence[BM25Index]) -> None:
     for number, part in enumerate(parts):
         if document_side(part.config) != wanted:
             _require_same(first, part, number)
+        if found := query_differences(first.config, part.config):
+            raise ConfigMismatchError(
+                f"index {number} of the group has other defaults of queries than index 0: {'; '.join(found)}. Set them "
+                "alike: `rag-bm25 set`, or set_query_defaults of the indexes"
+            )
 
 
 def _require_same(first: BM25Index, other: BM25Index, number: int) -> None:

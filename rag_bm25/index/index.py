@@ -17,17 +17,20 @@ from rag_bm25.checks import (
     check_switch,
     parameter_error,
 )
+from rag_bm25.definitions import check_given
 from rag_bm25.documents.checks import check_id, check_ids, check_namespace, check_sequence, check_texts
 from rag_bm25.documents.chunks import Chunk, Hit
-from rag_bm25.errors import ConfigMismatchError, InputError, ReadOnlyError, StoreError
+from rag_bm25.errors import ConfigMismatchError, InputError, ParameterError, ReadOnlyError, StoreError
 from rag_bm25.events import Events
 from rag_bm25.hits.highlights import Highlighting
 from rag_bm25.hits.options import (
     NEEDS_LEXICAL_SCORE,
     ONLY_LEXICAL,
     Effect,
+    QueryDefaults,
     check_dense_options,
     check_options,
+    check_options_of_answers,
     is_by_score,
     options_that,
     refuse,
@@ -36,7 +39,6 @@ from rag_bm25.index.arguments import (
     check_chunk_namespace,
     check_k,
     check_namespaces,
-    check_part,
     check_window,
     parse_scope,
 )
@@ -50,8 +52,9 @@ from rag_bm25.index.maintenance.learning import LearnedK1, learn_k1
 from rag_bm25.index.maintenance.rewriting import rewrite
 from rag_bm25.index.maintenance.verification import RepairOptions, repair, verify
 from rag_bm25.index.opening import AS_IT_IS, OpenOptions, closed_on_failure, open_config, open_store
+from rag_bm25.index.query_defaults import change_query_defaults
 from rag_bm25.index.searching.contexts import WINDOWS, add_contexts, read_passages
-from rag_bm25.index.searching.diagnosing import Diagnoser, Search
+from rag_bm25.index.searching.diagnosing import Diagnoser, Search, find_missing_fields
 from rag_bm25.index.searching.hybrid import HybridRequest, HybridSearcher
 from rag_bm25.index.searching.judging import Judges
 from rag_bm25.index.searching.placing import Recorder, place_hit
@@ -267,7 +270,8 @@ class BM25Index:
         try:
             with store.write_lock:  # an intent found under it is a dead writer's
                 log = StatisticsLog(store, Events(store.name, options.on_event))
-                index = cls(store, log, open_config(store, log, options), options)
+                config = open_config(store, log, options)
+                index = cls(store, log, config, options.beside(config))
                 if options.repair:
                     index.repaired = index.repair()
                 index._generation.live.start()
@@ -554,6 +558,40 @@ class BM25Index:
         options = RepairOptions(erase, accept_loss)
         return self._current().in_force(partial(_repair, options, progress))
 
+    def set_query_defaults(self, **defaults: Unpack[QueryDefaults]) -> None:
+        """Set what searches go by that do not say otherwise: the weights of queries, synonyms and other additions.
+
+        The values stay with the index: other processes and servers have them at their next refresh, copies and later
+        generations carry them. No chunk is written. A search that gives an option replaces the values that this one
+        gives, and ``None`` takes one away: ``expansion=QueryExpansion(synonyms=None)``. :attr:`config` has them all.
+
+        Parameters
+        ----------
+        **defaults : QueryDefaults
+            `weighting` and `expansion`, as a search takes them. What they do not give stays as it is. Together they
+            have at most 1,048,576 bytes of JSON, some ten thousand synonyms.
+
+        Raises
+        ------
+        ParameterError
+            If nothing is given, a value is out of its range or does not suit the index, or all of it is too large.
+        InputError
+            If the analyzer drops all words of a synonym.
+
+        Examples
+        --------
+        ::
+
+            index.set_query_defaults(expansion=QueryExpansion(synonyms=Synonyms.read("synonyms.txt")))
+            index.set_query_defaults(weighting=QueryWeighting(idf="lucene"))
+        """
+        given = check_given(QueryDefaults, defaults)
+        if not given:
+            raise ParameterError("set_query_defaults needs weighting or expansion, got neither")
+        self._require_writable()
+        self.refresh()
+        self._current().in_force(partial(change_query_defaults, cast("QueryDefaults", given)))
+
     def calibrate_answers(
         self,
         queries: Sequence[QueryLike],
@@ -584,7 +622,7 @@ class BM25Index:
         progress : callable of Progress to None, optional
             Called after each batch with ``"queries"``.
         **options
-            As for :meth:`search`.
+            As for :meth:`search`, those of the terms and the statistics; the others have no effect, and are refused.
 
         Returns
         -------
@@ -613,7 +651,7 @@ class BM25Index:
         check_switch("dry_run", dry_run)
         if not dry_run:
             self._require_writable()
-        scope, checked = parse_scope(filter, namespace), check_options(options)
+        scope, checked = parse_scope(filter, namespace), check_options_of_answers(options)
 
         def fit(now: Generation) -> AnswerCalibration:
             calibration = AnswerFitter(now.searcher, is_answer, scope, checked).fit(queries, progress)
@@ -766,7 +804,12 @@ class BM25Index:
         ParameterError
             If `k` or an option is out of range.
         """
-        return self.search_batch([query], k, filter=filter, namespace=namespace, **options)[0]
+        (hits,) = self.search_batch([query], k, filter=filter, namespace=namespace, **options)
+        if not hits:
+            for _ in find_missing_fields(self, query, filter, namespace, to="log"):  # no log has names of fields
+                told = "a search found nothing, and its filter names a field that no chunk has: `diagnose` tells which"
+                self._current().live.events.warn("filter_field", told)
+        return hits
 
     def search_batch(
         self,
@@ -925,6 +968,12 @@ class BM25Index:
             raise InputError(f"hit must be a Hit or a Chunk, got {type(hit).__name__}")
         before, after = check_window("before", before), check_window("after", after)
         return read_passages(self._store_of(hit), [hit], before, after)[0]
+
+    def _check_part(self, part: int | None) -> int | None:
+        """Check the place of an index in a group, which this is not."""
+        if part is not None:
+            raise InputError(f"part must be left out: it is for a group of indexes, and {self._store.name} is one")
+        return None
 
     def _store_of(self, chunk: Hit | Chunk) -> Store:  # noqa: ARG002 - for a group of indexes
         return self._store
@@ -1172,7 +1221,7 @@ class BM25Index:
         place = check_chunk_namespace(chunk_namespace, scope.namespaces)
         check_k(k)
         asked = check_options(options)
-        explained = self._searcher.explain(query, check_id("id", id), scope, place, asked, check_part(part))
+        explained = self._searcher.explain(query, check_id("id", id), scope, place, asked, self._check_part(part))
         if is_by_score(asked):
             return explained
         recorder = Recorder(asked.get("rerank"))
@@ -1191,6 +1240,7 @@ class BM25Index:
         filter: FilterLike = None,
         namespace: Namespaces = "",
         chunk_namespace: str | None = None,
+        part: int | None = None,
         **options: Unpack[SearchOptions],
     ) -> Diagnosis:
         """Find out why a search has no hits, or why a chunk is not among them.
@@ -1205,7 +1255,7 @@ class BM25Index:
             Id of the chunk; it need not exist. Without, why there are no hits.
         k, filter, namespace
             As they were given to :meth:`search`.
-        chunk_namespace
+        chunk_namespace, part
             As for :meth:`explain`.
         **options
             As they were given to :meth:`search`.
@@ -1231,10 +1281,10 @@ class BM25Index:
         search = Search.of(query, check_k(k), scope, check_options(options))
         now = self._current()
         diagnoser = Diagnoser(now.store, now.live, now.searcher, self.search, search)
-        place = check_chunk_namespace(chunk_namespace, scope.namespaces)
-        return (
-            diagnoser.diagnose_no_hits() if id is None else diagnoser.diagnose_missing_chunk(check_id("id", id), place)
-        )
+        place, of_index = check_chunk_namespace(chunk_namespace, scope.namespaces), self._check_part(part)
+        if id is None:
+            return diagnoser.diagnose_no_hits()
+        return diagnoser.diagnose_missing_chunk(check_id("id", id), place, of_index)
 
     def explain_hybrid(
         self,
@@ -1288,7 +1338,7 @@ class BM25Index:
         """
         request = HybridRequest.of(k, parse_scope(filter, namespace), options)
         place = check_chunk_namespace(chunk_namespace, request.arms[0].scope.namespaces)
-        return self._hybrid.explain(query, embedding, check_id("id", id), place, request, check_part(part))
+        return self._hybrid.explain(query, embedding, check_id("id", id), place, request, self._check_part(part))
 
     def term_statistics(
         self, terms: str | Sequence[str], namespace: Namespaces = "", filter: FilterLike = None

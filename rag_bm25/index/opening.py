@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from rag_bm25.analysis import AnalyzerConfig
 from rag_bm25.analysis.contract import contract_of
 from rag_bm25.checks import check_callable, check_parameter, check_switch, comparable
 from rag_bm25.errors import FormatError, IndexNotFoundError, ParameterError, StoreError, short_repr
-from rag_bm25.index.config import IndexConfig, in_config
+from rag_bm25.index.config import IndexConfig
 from rag_bm25.index.maintenance.verification import require_same_vectors
+from rag_bm25.index.query_defaults import own_query_side
 from rag_bm25.index.stored_config import config_from_dict, config_to_dict
 from rag_bm25.statistics.log.generation import SupersededError, is_superseded
 from rag_bm25.statistics.log.settings import read_settings, write_config
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from rag_bm25.events import Event
     from rag_bm25.statistics.log.log import StatisticsLog
     from rag_bm25.store.protocol import Store
-    from rag_bm25.weighting.query import QueryWeighting
 
 MAX_NAMED = 10  # other indexes in a message
 
@@ -39,7 +39,7 @@ class OpenOptions:
     refresh_interval: float = 1.0  # seconds
     on_event: Callable[[Event], None] | None = None
     analyzer: TextAnalyzer | None = None
-    weighting: QueryWeighting | None = None  # in place of the stored one
+    own: Mapping[str, Any] = field(default_factory=dict)  # parameters of the query side in place of the stored ones
 
     def __post_init__(self) -> None:
         if not isinstance(self.config, IndexConfig | None):
@@ -56,13 +56,19 @@ class OpenOptions:
         """Whether an index can be created with them."""
         return self.config is not None and not self.read_only
 
+    def beside(self, stored: IndexConfig) -> OpenOptions:
+        """Return the options with the parameters of the query side that differ from the index's and the defaults."""
+        if self.config is None:
+            return self
+        return replace(self, own=own_query_side(self.config, stored))
+
     def to_go_on(self) -> OpenOptions:
         """Return the options for the next generation, whose document side is its own."""
         given = self.config
         if given is None:
             return replace(self, repair=False)
         analyzer = None if isinstance(given.analyzer, AnalyzerConfig) else given.analyzer
-        return replace(self, config=None, repair=False, analyzer=analyzer, weighting=given.query_weighting())
+        return replace(self, config=None, repair=False, analyzer=analyzer)
 
 
 def check_analyzer(analyzer: TextAnalyzer | None, config: IndexConfig | None) -> None:
@@ -159,7 +165,7 @@ def _stored_config(store: Store, log: StatisticsLog, options: OpenOptions) -> In
         if options.repair and options.config is not None:
             return None
         raise
-    return config if config is None or options.weighting is None else replace(config, **in_config(options.weighting))
+    return config
 
 
 def _count_logged(log: StatisticsLog) -> int:

@@ -75,7 +75,7 @@ class ScopedIndex(BM25Index):
     def _narrow(self, whole: Generation) -> Generation:
         store = cast("Store", ScopedStore(whole.store, self._part))
         live = ScopedStatistics(whole.live, store, self._part)
-        narrowed = Generation(store, whole.config, whole.encoder, live, _refuse)
+        narrowed = Generation(store, whole.live_config, whole.encoder, live, _refuse)
         narrowed.weigher.expanders = whole.weigher.expanders  # the vocabulary is put in order once
         return narrowed
 

@@ -10,6 +10,7 @@ from rag_bm25.checks import check_choice
 from rag_bm25.definitions import options_of
 from rag_bm25.errors import ParameterError
 from rag_bm25.index.config import IndexConfig, in_config
+from rag_bm25.query.expansion import DEFAULT_EXPANSION
 from rag_bm25.weighting.formulas import WEIGHTINGS
 from rag_bm25.weighting.query import DEFAULT_WEIGHTING
 
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
 OF_ANALYZER = options_of(AnalyzerConfig)
 PARAMETERS = {**options_of(IndexConfig), **OF_ANALYZER}
 
-NOT_SETTINGS = ("analyzer", "dense_dim", "dense_metric")
-"""Parameters that no lexical score depends on, and the analyzer, whose own parameters are settings."""
+NOT_SETTINGS = ("analyzer", "dense_dim", "dense_metric", "expansion")
+"""Parameters that no lexical score depends on, the analyzer, whose own parameters are settings, and the expansion."""
 SETTINGS = {name: one for name, one in PARAMETERS.items() if one.kind.is_plain and name not in NOT_SETTINGS}
 """Parameters that a text can give: all that a lexical score depends on, but for lists of words."""
 
@@ -89,4 +90,4 @@ def shared_side(config: IndexConfig) -> IndexConfig:
 
 def document_side(config: IndexConfig) -> IndexConfig:
     """Return a config with the defaults on the query's side: equal ones have the same vectors."""
-    return replace(config, **in_config(DEFAULT_WEIGHTING))
+    return replace(config, **in_config(DEFAULT_WEIGHTING), expansion=DEFAULT_EXPANSION)

@@ -12,12 +12,17 @@ from rag_bm25.analysis.contract import (
     MissingAnalyzer,
     contract_of,
     differences,
+    is_contract_of,
     list_differences,
+    settings_of,
     stored_analyzer,
 )
-from rag_bm25.definitions import options_of
+from rag_bm25.definitions import given_fields, options_of
 from rag_bm25.errors import ConfigMismatchError, FormatError, ParameterError
-from rag_bm25.index.config import OF_QUERIES, IndexConfig
+from rag_bm25.index.config import QUERY_SIDE, IndexConfig, query_side, with_query_side
+from rag_bm25.query.expansion import QueryExpansion
+from rag_bm25.query.spelling import Fuzzy
+from rag_bm25.query.synonyms import Synonyms
 from rag_bm25.store.rows import DenseField
 from rag_bm25.weighting.fields import FieldWeight
 
@@ -29,7 +34,7 @@ if TYPE_CHECKING:
 _Config = TypeVar("_Config", IndexConfig, AnalyzerConfig)
 
 MAX_NAMED = 8  # differences in a message: another callable differs in nearly every probe
-_NOT_OF_ROWS = ("analyzer", *OF_QUERIES.values())
+_NOT_OF_ROWS = ("analyzer", *QUERY_SIDE)
 _NO_CONFIG = "the stored parameters are damaged: they are not those of an index"
 
 
@@ -46,20 +51,50 @@ def config_to_dict(config: IndexConfig, contract: AnalyzerContract) -> dict[str,
     """Return the JSON form in which a config is stored with its index."""
     return {
         "document": _document_side(config),
-        "query": {name: getattr(config, name) for name in OF_QUERIES.values()},
+        "query": query_side_to_dict(query_side(config)),
         "analyzer": {"settings": contract.settings, "probes": contract.probes},
+        "fingerprint": contract.fingerprint,
     }
+
+
+def query_side_to_dict(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the JSON form of parameters of the query side."""
+    plain = dict(values)
+    if isinstance(expansion := plain.get("expansion"), QueryExpansion):
+        plain["expansion"] = {name: _plain_of_expansion(one) for name, one in given_fields(expansion).items()}
+    return plain
+
+
+def _plain_of_expansion(value: Any) -> Any:
+    if isinstance(value, Synonyms):
+        return value.to_lists()
+    return asdict(value) if isinstance(value, Fuzzy) else value
+
+
+def query_side_from_dict(plain: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters of the query side of which a JSON form is stored."""
+    values = dict(plain)
+    try:
+        if (stored := values.get("expansion")) is not None:
+            synonyms, fuzzy = stored.get("synonyms"), stored.get("fuzzy")
+            made = {
+                "synonyms": None if synonyms is None else Synonyms.from_lists(synonyms),
+                "fuzzy": Fuzzy(**fuzzy) if isinstance(fuzzy, dict) else fuzzy,
+            }
+            values["expansion"] = QueryExpansion(**{**stored, **made})
+    except (AttributeError, TypeError, ValueError) as error:
+        raise FormatError(f"{_NO_CONFIG}: {error}") from error
+    return values
 
 
 def config_from_dict(
     stored: dict[str, Any], given: IndexConfig | None, analyzer: TextAnalyzer | None = None
 ) -> IndexConfig:
-    """Return the given config, checked against the stored one, or by default the stored one, with its analyzer."""
+    """Return the stored config, with the analyzer of the given one, which is checked against it."""
     _check_stored(stored)
-    if given is None:
-        given = _rebuild(stored, analyzer)
-    require_same(stored, given)
-    return given
+    config = _rebuild(stored, analyzer) if given is None else with_query_side(given, _query_side(stored))
+    require_same(stored, config)
+    return config
 
 
 def _check_stored(stored: Mapping[str, Any]) -> None:
@@ -76,9 +111,14 @@ def _rebuild(stored: dict[str, Any], analyzer: TextAnalyzer | None) -> IndexConf
     document = dict(stored["document"])
     try:
         document["fields"] = _field_weights(document["fields"])
-        return IndexConfig(**document, **stored["query"], analyzer=used)
+        return IndexConfig(**document, **_query_side(stored), analyzer=used)
     except (AttributeError, KeyError, TypeError) as error:
         raise FormatError(f"{_NO_CONFIG}: {error}") from error
+
+
+def _query_side(stored: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the stored parameters of queries; before there was a k3, repeated words counted linearly."""
+    return query_side_from_dict({"k3": None, **_part(stored, "query")})
 
 
 def config_of_former(stored: Mapping[str, Any]) -> tuple[IndexConfig, list[str]] | None:
@@ -92,7 +132,7 @@ def config_of_former(stored: Mapping[str, Any]) -> tuple[IndexConfig, list[str]]
     is_built_in = settings.pop("analyzer", BUILT_IN) == BUILT_IN
     missing = MissingAnalyzer(AnalyzerContract(settings, {}))
     analyzer = _replace_known(AnalyzerConfig(), settings, left_out) if is_built_in else missing
-    values = {**document, **_part(stored, "query")}
+    values = {**document, **_query_side(stored)}
     return _replace_known(replace(config, analyzer=analyzer), values, left_out), left_out
 
 
@@ -132,21 +172,25 @@ def require_same(stored: dict[str, Any], given: IndexConfig) -> None:
     if missing := sorted(wanted.keys() - document.keys()):
         raise FormatError(f"{_NO_CONFIG}: {', '.join(missing)} not found")
     found = list_differences(document, wanted, wanted)
-    found += differences(_stored_contract(stored), contract_in(given))
+    contract = _stored_contract(stored)
+    found += differences(contract, contract_in(given, contract))
     if found:
         more = f"; and {len(found) - MAX_NAMED} more" if len(found) > MAX_NAMED else ""
         msg = f"the index was created with other parameters: {'; '.join(found[:MAX_NAMED])}{more}"
         raise ConfigMismatchError(msg)
 
 
-def contract_in(config: IndexConfig) -> AnalyzerContract:
-    """Return the contract of the analyzer of a config, also of one that is missing."""
+def contract_in(config: IndexConfig, known: AnalyzerContract | None = None) -> AnalyzerContract:
+    """Return the contract of the analyzer of a config, also of one that is missing; `known` if that is its."""
     analyzer = config.build_analyzer()
-    return analyzer.contract if isinstance(analyzer, MissingAnalyzer) else contract_of(analyzer)
+    if isinstance(analyzer, MissingAnalyzer):
+        return analyzer.contract
+    return known if known is not None and is_contract_of(known, analyzer) else contract_of(analyzer)
 
 
 def _stored_contract(stored: Mapping[str, Any]) -> AnalyzerContract:
-    return AnalyzerContract(stored["analyzer"]["settings"], stored["analyzer"]["probes"])
+    contract = stored["analyzer"]
+    return AnalyzerContract(contract["settings"], contract["probes"], stored.get("fingerprint"))
 
 
 def differing(stored: IndexConfig, given: IndexConfig) -> list[str]:
@@ -157,5 +201,4 @@ def differing(stored: IndexConfig, given: IndexConfig) -> list[str]:
 
 def parameters_of(config: IndexConfig) -> dict[str, Any]:
     """Return all parameters by their names, those of queries and of the analyzer, too, as JSON values."""
-    parts = config_to_dict(config, contract_of(config.build_analyzer()))
-    return {**parts["document"], **parts["query"], **parts["analyzer"]["settings"]}
+    return {**_document_side(config), **query_side_to_dict(query_side(config)), **settings_of(config.build_analyzer())}

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from rag_bm25.documents.chunks import NewChunk
-    from rag_bm25.ingestion.documents import Piece
+    from rag_bm25.ingestion.documents import Document, Piece
     from rag_bm25.ingestion.files import SourceFile
     from rag_bm25.ingestion.owners import Owners
     from rag_bm25.ingestion.rows import Reject
@@ -75,9 +75,17 @@ class FileChecker(RowChecker):
         self.read: set[str] = set()  # sources
         self.num_chunks: dict[str, int] = {}  # of each valid file, before others' ids are refused
         self.encodings: dict[str, str] = {}  # source -> encoding, other than UTF-8
+        self.left_out: Counter[str] = Counter()  # kind -> number of characters
+        self._unreadable: dict[str, int] = {}  # source -> number of pages
         self._options_of = options_of  # a source
         self._ends: deque[int] = deque()  # end in bytes of each chunk that was read and not written yet
         self._written = self._furthest = 0
+
+    def notes(self) -> list[str]:
+        """Tell of pages that need OCR, too."""
+        pages = [f"{source} ({number:,})" for source, number in self._unreadable.items()]
+        hint = "pages whose fonts do not tell their letters, which need OCR"
+        return [*super().notes(), *([f"{hint}: {list_first(pages)}"] if pages else [])]
 
     def chunks(self, files: Iterable[SourceFile]) -> Iterator[NewChunk]:
         for placed in self._admit(self._read_files(files)):
@@ -137,12 +145,19 @@ class FileChecker(RowChecker):
                 if chunk is not None:
                     ids.add(piece.id)
                     yield Placed(chunk, file.source, piece.where, piece.end)
-                if piece.encoding:
-                    self.encodings[file.source] = piece.encoding
+                if piece.document is not None and len(ids) == 1:
+                    self._note_document(file.source, piece.document)
         except (InputError, MissingExtraError) as error:
             self._fail(file.source, str(error))
         except OSError as error:
             self._fail(file.source, os_error_message(error))
+
+    def _note_document(self, source: str, document: Document) -> None:
+        self.left_out.update(document.left_out)
+        if document.encoding:
+            self.encodings[source] = document.encoding
+        if document.unreadable:
+            self._unreadable[source] = len(document.unreadable)
 
     def _fail(self, source: str, reason: str) -> None:
         self.owners.partly_read.add(source)

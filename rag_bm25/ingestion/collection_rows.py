@@ -12,6 +12,7 @@ from rag_bm25.definitions import NOT_EMPTY, check_fields
 from rag_bm25.documents.checks import check_chunk
 from rag_bm25.errors import ConfigMismatchError, InputError
 from rag_bm25.events import report_progress
+from rag_bm25.index.arguments import list_first
 from rag_bm25.index.config import require_dense_field
 from rag_bm25.index.writing.pipeline import WriteOptions
 from rag_bm25.ingestion.checking import RowChecker
@@ -27,7 +28,7 @@ from rag_bm25.store.milvus.foreign import ExternalCollection
 from rag_bm25.store.rows import DenseMetric
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -44,14 +45,15 @@ if TYPE_CHECKING:
 
 # ruff: noqa: SLF001 - no public call takes a stream with vectors
 
-SOURCE, OWN_SOURCE = "source", "original_source"
+SOURCE, OWN_SOURCE, METADATA = "source", "original_source", "metadata"
 
 
 class CollectionRows:
     """The rows of a collection that other software fills, to make an index of them.
 
     The collection is only read. A row is a chunk: its text is not cut, its other fields are metadata, but for vectors,
-    and the entries of a JSON field ``metadata`` are metadata by themselves. ``source`` is ``milvus://`` and the name; a
+    and the entries of a JSON field ``metadata`` are metadata by themselves, unless another field has the name: such an
+    entry stays within ``metadata``. ``source`` is ``milvus://`` and the name; a
     ``source`` of the row's own is kept as ``original_source``.
 
     Parameters
@@ -326,7 +328,8 @@ class _Vectors:
         length = float(np.linalg.norm(vector))
         if self.metric == "L2" and abs(length - 1) > MODEL_NOISE:
             of = "compares by L2, which ranks as the index does only vectors of the length 1"
-            raise InputError(f"the collection {of}, and that of the row has {length:g}")
+            advice = "leave out vector_field (--vector-field), and have a model embed the texts (--embedding)"
+            raise InputError(f"the collection {of}, and that of the row has {length:g}: {advice}")
         return vector
 
 
@@ -373,11 +376,19 @@ class _RowReader:
     def _metadata(self, row: Row) -> dict[str, Any]:
         left_out = {self.fields.text, *self.fields.ids, *([self.vectors.field] if self.vectors else [])}
         own = {name: value for name, value in row.row.items() if name not in left_out}
-        if isinstance(own.get("metadata"), dict):
-            own |= own.pop("metadata")
+        if isinstance(own.get(METADATA), dict):
+            own = _with_entries(own, own[METADATA])
         if SOURCE in own and OWN_SOURCE in own:
             raise InputError(f"it has {SOURCE!r} and {OWN_SOURCE!r}, which the former is kept as")
         return {OWN_SOURCE if name == SOURCE else name: value for name, value in own.items()} | {SOURCE: self.source}
+
+
+def _with_entries(row: Mapping[str, Any], metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Put the entries of a row's field ``metadata`` beside its other fields; those of the same names stay within it."""
+    entries = {name: value for name, value in metadata.items() if value is not None}
+    twice = {name: value for name, value in entries.items() if name in row and row[name] != value}
+    others = {name: value for name, value in row.items() if name != METADATA}
+    return {**entries, **others, **({METADATA: twice} if twice else {})}
 
 
 class _RowsChecker(RowChecker):
@@ -390,6 +401,7 @@ class _RowsChecker(RowChecker):
         self._rows, self._dense, self._namespace = rows, config.dense_field(), namespace
         self._stored = index if index is not None and index.stats(namespace=namespace).num_chunks else None
         self._has_source = False
+        self._kept_within: set[str] = set()
 
     def chunks(self) -> Iterator[NewChunk]:
         return (placed.chunk for placed in self._admit(self._read()))
@@ -402,7 +414,9 @@ class _RowsChecker(RowChecker):
 
     def notes(self) -> list[str]:
         renamed = f"{SOURCE!r} of the rows is kept as {OWN_SOURCE!r}: {SOURCE!r} is {self._rows.source}"
-        return [*super().notes(), *([renamed] if self._has_source else [])]
+        names = list_first(map(repr, sorted(self._kept_within)))
+        within = f"{METADATA!r} keeps {names}, since the rows have other values in fields of that name"
+        return [*super().notes(), *[renamed] * self._has_source, *[within] * bool(self._kept_within)]
 
     def _read(self) -> Iterator[Placed]:
         source = self._rows.source
@@ -413,6 +427,8 @@ class _RowsChecker(RowChecker):
                 self._reject(source, error)
                 continue
             self._has_source |= OWN_SOURCE in chunk.metadata
+            within = chunk.metadata.get(METADATA)
+            self._kept_within |= row.row.keys() & (within.keys() if isinstance(within, dict) else ())
             yield Placed(chunk, source, row.where, 0)
 
     def _check(self, row: Row) -> NewChunk:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rag_bm25.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
 MAX_HEADINGS = 1_000_000  # of one text: some 600 bytes of memory each, until it is split
 
@@ -49,6 +49,12 @@ class Document:
         First character of each page or slide; empty if the format has none.
     encoding : str
         Encoding of the file, "" for UTF-8.
+    left_out : mapping of str to int
+        Number of characters that were left out on purpose, by kind.
+    unreadable : tuple of int
+        Numbers of the pages whose fonts do not tell which letters their text shows.
+    metadata : dict
+        The metadata that the file gives, as the front matter of Markdown does; each chunk has them.
     """
 
     text: str
@@ -56,6 +62,9 @@ class Document:
     headings: tuple[Heading, ...] = ()
     pages: tuple[int, ...] = ()
     encoding: str = ""
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    unreadable: tuple[int, ...] = ()
+    metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -73,8 +82,8 @@ class Piece:
         File, or file and line, for messages.
     end : int
         End of the chunk in the file, in bytes.
-    encoding : str
-        Detected or given encoding of its document, "" for UTF-8.
+    document : Document, optional
+        The document that it is of.
     """
 
     id: str
@@ -82,7 +91,7 @@ class Piece:
     metadata: dict[str, Any]
     where: str
     end: int
-    encoding: str = ""
+    document: Document | None = None
 
 
 def bounded(headings: Iterable[Heading]) -> tuple[Heading, ...]:

@@ -17,13 +17,36 @@ MARKS = {
 }
 """The encodings of byte order marks."""
 
-SUPERSETS = {"gb2312": "gb18030", "gbk": "gb18030", "big5": "big5hkscs", "cp950": "big5hkscs", "ascii": "utf-8"}
-"""Encodings that others contain, which files in the former often use."""
+SUPERSETS = {
+    "gb2312": "gb18030",
+    "gbk": "gb18030",
+    "big5": "big5hkscs",
+    "cp950": "big5hkscs",
+    "ascii": "utf-8",
+    "iso8859-1": "cp1252",
+    "iso8859-9": "cp1254",
+    "iso8859-11": "cp874",
+    "tis-620": "cp874",
+    "shift_jis": "cp932",
+    "euc_kr": "cp949",
+}
+"""Encodings that others contain, which files in the former often use; browsers read those for them (WHATWG)."""
+
+ASCII = ("ascii", "us-ascii")
+
+DAMAGED = "utf-8, damaged"
+"""UTF-8 with some other bytes, which are read as U+FFFD."""
 
 DETECTED_BYTES = 1 << 20  # the beginning of a file, by which its encoding is detected
 MIN_COMMON = 0.9  # share of common characters in a text in UTF-16
 MIN_ZEROS = 0.25  # share of zero bytes in a text in UTF-16 without bytes beyond ASCII
 MIN_BYTES = 64  # of a text that has such bytes if it is Chinese
+MIN_VALID = 2  # characters of UTF-8 for each byte that is none
+LOW_CONFIDENCE = 0.2  # of a guess, below which the usual encodings are more probable than rare ones
+_USUAL = re.compile(r"windows-|gb|big5|cp9|euc|shift|iso-2022|koi8|utf", re.IGNORECASE)
+_SIXTEEN = re.compile("[\\x00-\\x7f\u3001\u3002\uff0c]")  # signs that each text has, and pairs of other bytes are not
+_BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
+_C1 = {byte: bytes([byte]).decode("cp1252", "ignore") or chr(byte) for byte in range(0x80, 0xA0)}
 _COMMON = re.compile(r"[\t\r\n\x20-\x7e\u3000-\u303f\u4e00-\u9fff\uff01-\uffee\u2010-\u2027]")
 
 
@@ -53,7 +76,10 @@ def decode(data: bytes, where: str, encoding: str | None = None, declared: str |
     utf8 = _try(data, "utf-8")
     if utf8 is not None and "\0" not in utf8:
         return utf8, ""
-    name = _fitting(data, declared) or _detect(data, where)
+    name = _fitting(data, "cp1252" if (declared or "").lower() in ASCII else declared)
+    if not name and utf8 is None and is_mostly_utf8(data):
+        return data.decode("utf-8", "replace"), DAMAGED
+    name = name or _detect(data, where)
     if not name and utf8 is None:
         raise InputError(f"{where}: not UTF-8 at byte {_error_at(data)} of the file, and has NULs: it is not a text")
     if not name:
@@ -81,10 +107,18 @@ def _detect(data: bytes, where: str) -> str:
     except MissingExtraError:
         hint = 'Give its encoding (--encoding gb18030), or have it detected: pip install "rag-bm25[documents]"'
         raise InputError(f"{where}: not UTF-8 at byte {_error_at(data)} of the file. {hint}") from None
-    name = _fitting(data, chardet.detect(data[:DETECTED_BYTES])["encoding"])
+    name = _fitting(data, _probable(data, **chardet.detect(data[:DETECTED_BYTES])))
     if not name:
         raise InputError(_not_utf8(data, where))
     return name
+
+
+def _probable(data: bytes, encoding: str | None, confidence: float, **_others: object) -> str | None:
+    """Return the encoding that was guessed; for a weak guess of a rare one, the usual one of such bytes."""
+    runs = re.findall(rb"[\x80-\xff]+", data)
+    if _USUAL.match(encoding or "") or confidence >= LOW_CONFIDENCE or 4 * sum(map(len, runs)) > len(data):
+        return encoding
+    return "cp1252" if any(len(run) % 2 for run in runs) else "gb18030"
 
 
 def _detect_utf16(data: bytes) -> str:
@@ -95,7 +129,7 @@ def _detect_utf16(data: bytes) -> str:
     for name in ("utf-16-le", "utf-16-be"):
         text = None if len(data) % 2 else _try(data, name)
         beginning = (text or "")[:10_000]
-        shares[name] = len(_COMMON.findall(beginning)) / len(beginning) if beginning else 0.0
+        shares[name] = len(_COMMON.findall(beginning)) / len(beginning) if _SIXTEEN.search(beginning) else 0.0
     best = max(shares, key=lambda name: shares[name])
     return best if shares[best] >= MIN_COMMON else ""
 
@@ -116,16 +150,21 @@ def _error_at(data: bytes) -> int:
     return 0
 
 
+def _decode(data: bytes, name: str) -> str:
+    """Decode a text; five bytes that Windows-1252 has not are control characters, as in browsers."""
+    return data.decode("latin-1").translate(_C1) if name == "cp1252" else data.decode(name)
+
+
 def _try(data: bytes, name: str) -> str | None:
     try:
-        return data.decode(name)
+        return _decode(data, name)
     except UnicodeError:
         return None
 
 
 def _decode_as(data: bytes, name: str, where: str, skipped: int = 0) -> str:
     try:
-        return data.decode(name)
+        return _decode(data, name)
     except UnicodeDecodeError as error:
         raise InputError(f"{where}: not {name.upper()} at byte {skipped + error.start} of the file") from None
     except UnicodeError as error:
@@ -137,8 +176,12 @@ def _unless_utf8(name: str) -> str:
 
 
 def is_mostly_utf8(sample: bytes) -> bool:
-    """Return whether most lines of a sample are in UTF-8; one wrong row does not make another encoding."""
+    """Return whether most of a sample is in UTF-8; one wrong row or byte does not make another encoding."""
     if b"\0" in sample:
         return False
     lines = [line for line in sample.split(b"\n") if not line.isascii()]
-    return sum(_try(line, "utf-8") is not None for line in lines) * 2 >= len(lines)
+    if sum(_try(line, "utf-8") is not None for line in lines) * 2 >= len(lines):
+        return True
+    text = sample.decode("utf-8", "replace")
+    wrong = text.count("\ufffd")
+    return sum(len(run) for run in _BEYOND_ASCII.findall(text)) - wrong >= MIN_VALID * wrong

@@ -18,7 +18,7 @@ from rag_bm25.ingestion.markup import MARKUP
 from rag_bm25.ingestion.opening import real_path
 from rag_bm25.ingestion.patterns import Patterns, Selection
 from rag_bm25.ingestion.rows import ROW_SUFFIXES
-from rag_bm25.ingestion.source_names import SourceNames, absolute_path, check_root_name
+from rag_bm25.ingestion.source_names import SourceNames, absolute_path, check_root_name, nfc
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -238,9 +238,10 @@ class _Finder:
             folders[:] = [name for name in shown if not self._exclude(selection, Path(inner, name), is_folder=True)]
             for name in sorted(names):
                 file = Path(inner, name)
-                if name.startswith(".") or self._exclude(selection, file, is_folder=False):
+                is_wanted = selection.names(file)
+                if _is_hidden(name, is_wanted=is_wanted) or self._exclude(selection, file, is_folder=False):
                     continue
-                if not self._take_file(file, root, within, is_wanted=selection.names(file)):
+                if not self._take_file(file, root, within, is_wanted=is_wanted):
                     self.found.skipped.append(file)
 
     def _exclude(self, selection: Selection, path: Path, *, is_folder: bool) -> bool:
@@ -287,7 +288,12 @@ class _Finder:
     def _source(self, file: Path, root: Path) -> str:
         """Return the preliminary source of a file; an index may give it another."""
         rest = absolute_path(file).relative_to(absolute_path(root))
-        return str(PurePosixPath(self.found.name or absolute_path(root).name, rest.as_posix()))
+        return nfc(str(PurePosixPath(self.found.name or absolute_path(root).name, rest.as_posix())))
+
+
+def _is_hidden(name: str, *, is_wanted: bool) -> bool:
+    """Return whether a file is left out by its name: a hidden one, or a temporary one that no pattern names."""
+    return name.startswith(".") or (not is_wanted and (name.startswith("~$") or name.lower().endswith(".tmp")))
 
 
 def is_known(file: Path) -> bool:

@@ -75,6 +75,9 @@ class IngestReport:
         none of such a row of a collection.
     reasons : list of str
         Reasons of the first rejected rows, at most 10 of a source and 100 in all.
+    left_out : dict of str to int
+        Number of characters of PDF files that were left out on purpose, by kind: ``"running lines"``,
+        ``"page numbers"`` and ``"contents"``. Files that have not changed are not read, and do not count.
     """
 
     files: int
@@ -88,6 +91,7 @@ class IngestReport:
     notes: list[str] = field(default_factory=list)
     rejected: dict[str, int] = field(default_factory=dict)
     reasons: list[str] = field(default_factory=list)
+    left_out: dict[str, int] = field(default_factory=dict)
 
 
 def ingest(
@@ -232,6 +236,7 @@ def ingest(
         ],
         rejected=checker.rejected,
         reasons=checker.reasons,
+        left_out=dict(checker.left_out),
     )
 
 

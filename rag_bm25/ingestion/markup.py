@@ -1,16 +1,18 @@
-"""Find the headings of Markdown and reStructuredText, whose source is the text that is stored."""
+"""Read Markdown and reStructuredText: their headings, and their source without marks that no reader sees."""
 
 from __future__ import annotations
 
 import re
 from array import array
 from bisect import bisect_right
+from dataclasses import replace
 from html import unescape
 from html.entities import html5
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from rag_bm25.ingestion.documents import Document, Heading, bounded
+from rag_bm25.ingestion.front_matter import read_front_matter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,17 +22,35 @@ WRAPPED = re.compile(rf"(?<={_CJK}) ?\n[ \t]*(?={_CJK})")
 """A line break that is nothing within a paragraph, as no space is between the words of Chinese."""
 BREAK_AFTER = re.compile(rf"(?<={_CJK}) ?\n[ \t]*\Z")
 _REFERENCE = re.compile(r"(?<!\\)&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
-_CODE = r"(?<!`)(?P<ticks>`{1,2})(?!`)[^`\n]{1,500}(?P=ticks)|(?<=\n\n)(?:(?: {4}|\t).*\n?)+"
-_RENDERED = re.compile(rf"(?P<code>{_CODE})|{_REFERENCE.pattern}|{WRAPPED.pattern}")
+_PUNCTUATION = r"[!-/:-@\[-_{}~]"  # without ` and |, which mark code and cells where they are no longer escaped
+_CODE = (
+    r"(?<![`\\])(?P<ticks>`{1,2})(?!`)[^`\n]{1,500}(?P=ticks)|(?<=\n\n)(?:(?: {4}|\t).*\n?)+"
+    r"|\$\$[^$]{1,5000}\$\$|(?<![\\$])\$(?=[^\s$])[^$\n]{1,500}(?<=\S)\$(?!\d)"  # formulas have marks of their own
+)
+_RENDERED = re.compile(rf"(?P<code>{_CODE})|{_REFERENCE.pattern}|{WRAPPED.pattern}|\\(?P<escaped>{_PUNCTUATION})")
+_UNSEEN = re.compile(
+    r"^ {0,3}(?P<fence>`{3,}(?=[^`\n]*$)|~{3,})(?s:.*?)(?:^ {0,3}(?P=fence)[`~]*[ \t]*$|\Z)"
+    rf"|{_CODE}|(?P<comment><!--)"
+    r"|(?<![*\\])(?P<stars>\*{1,3})(?=[^\s*])(?P<emphasised>[^*\n]{1,500})(?<=\S)(?P=stars)(?!\*)",
+    re.MULTILINE,
+)
+_DATA_URI = re.compile(
+    r"(?P<link>!\[(?P<alt>[^\[\]\n]{0,500})\]\([ \t]*<?|^ {0,3}\[[^\[\]\n]{1,500}\]:[ \t]*<?)?"
+    r"data:[\w.+-]{1,50}/[\w.+-]{1,50}(?:;[\w=.-]{1,50}){0,3},[\w+/=%.~!*'-]{64,}"
+    r"(?(link)>?(?:[ \t]+[\"'][^\"'\n]{0,500}[\"'])?[ \t]*\)?)",
+    re.MULTILINE,
+)
+_WORD = re.compile(r"\W?\w")
 _FENCE = re.compile(r" {0,3}(`{3,}(?=[^`]*$)|~{3,})")
 _ATX = re.compile(r" {0,3}(#{1,6})(?:[ \t](.*))?$")
 _SETEXT = re.compile(r" {0,3}(=+|-+)[ \t]*$")
 _RULE = re.compile(r" {0,3}(?:(?:-[ \t]*){3,}|(?:\*[ \t]*){3,}|(?:_[ \t]*){3,})$")
 _CONTAINER = re.compile(r"\s*$| {0,3}(?:[-+*>|]|\d{1,9}[.)])(?:\s|$)|\t| {4}| {0,3}(?:>|<|\|)")
 _INTERRUPTS = re.compile(_RULE.pattern + r"| {0,3}(?:[-+*][ \t]+\S|1[.)][ \t]+\S|>)")
-_FRONT_MATTER = re.compile(r"---[ \t]*\n(.*?\n)??(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
-_TITLE = re.compile(r"^title:[ \t]*([^ \t\n].*)$", re.MULTILINE)
-_MARKS = re.compile(r"!?\[([^\[\]]*)\]\([^()\s]*\)|[`*]+|<[^<>]*>|\{#[^{}]*\}")
+_MARKS = re.compile(
+    r"(?<!`)(?P<ticks>`{1,2})(?!`)(?P<code>[^`\n]{1,500})(?P=ticks)|!?\[(?P<link>[^\[\]]*)\]\([^()\s]*\)"
+    rf"|\\(?P<escaped>{_PUNCTUATION})|[`*]+|<[^<>]*>|\{{#[^{{}}]*\}}|(?P<reference>{_REFERENCE.pattern})"
+)
 _ADORNMENT = re.compile(r"([!-/:-@\[-`{-~])\1*[ \t]*$")
 
 
@@ -46,24 +66,41 @@ class _Lines:
 
 
 def read_markdown(text: str) -> Document:
-    """Find title and headings of a Markdown text."""
-    front = _FRONT_MATTER.match(text)
-    given = _TITLE.search(front[1] or "") if front else None
-    headings = bounded(_markdown_headings(text, front.end() if front else 0))
+    """Read a Markdown text: its title, headings and front matter."""
+    metadata, start = read_front_matter(text)
+    shown = _shown(text[start:])
+    headings = bounded(_markdown_headings(shown))
     first = next((each.title for each in headings if each.level == 1), "")
-    title = given[1].rstrip(" \t").strip("'\"") if given else first
-    return _rendered(Document(text, title, headings), front.end() if front else 0)
+    title = metadata.pop("title", None) or first
+    return _rendered(Document(shown, str(title), headings, metadata=metadata))
 
 
-def _rendered(document: Document, after: int) -> Document:
-    """Replace character references, and line breaks between ideographs, by what a page shows."""
+def _shown(text: str) -> str:
+    """Leave out comments, pictures that are data, and the marks of emphasis that part words."""
+    text = _DATA_URI.sub(lambda match: match["alt"] or "", text)
+    last = text.rfind("-->")
+    parts, done, at = list[str](), 0, 0
+    while match := _UNSEEN.search(text, at):
+        at, shown = match.end(), None
+        if match["comment"] and match.start() < last:
+            at, shown = text.index("-->", match.start() + 2) + 3, ""
+        elif match["stars"] and _WORD.match(text[match.start() - 1 : match.start()] + text[at : at + 1]):
+            shown = match["emphasised"]
+        if shown is not None:
+            parts += (text[done : match.start()], shown)
+            done = at
+    return "".join([*parts, text[done:]])
+
+
+def _rendered(document: Document) -> Document:
+    """Replace character references, escapes, and line breaks between ideographs, by what a page shows."""
     lines = _Lines(document.text)
-    outside = set(_lines_outside_fences(lines, after))
+    outside = set(_lines_outside_fences(lines))
     parts, ends, shifts, done = list[str](), [0], [0], 0
-    for match in _RENDERED.finditer(document.text, after):
+    for match in _RENDERED.finditer(document.text):
         if match["code"] or not _is_rendered(lines, outside, match):
             continue
-        new = _character(match[0])
+        new = match["escaped"] or _character(match[0])
         parts += (document.text[done : match.start()], new)
         done = match.end()
         ends.append(done)
@@ -73,7 +110,7 @@ def _rendered(document: Document, after: int) -> Document:
         return place + shifts[bisect_right(ends, place) - 1]
 
     headings = tuple(each._replace(start=moved(each.start), end=moved(each.end)) for each in document.headings)
-    return Document("".join([*parts, document.text[done:]]), document.title, headings)
+    return replace(document, text="".join([*parts, document.text[done:]]), headings=headings)
 
 
 def _is_rendered(lines: _Lines, outside: set[int], match: re.Match[str]) -> bool:
@@ -90,10 +127,10 @@ def _character(text: str) -> str:
     return unescape(text) if text[1] == "#" else html5.get(text[1:], text)
 
 
-def _markdown_headings(text: str, after: int) -> Iterator[Heading]:
+def _markdown_headings(text: str) -> Iterator[Heading]:
     lines = _Lines(text)
     paragraph = -1  # the first line of the paragraph that a line may underline
-    for at in _lines_outside_fences(lines, after):
+    for at in _lines_outside_fences(lines):
         line = lines.lines[at]
         if atx := _ATX.match(line):
             yield lines.heading(at, at, len(atx[1]), _plain(_unclosed(atx[2] or "")))
@@ -108,12 +145,10 @@ def _markdown_headings(text: str, after: int) -> Iterator[Heading]:
             paragraph = at
 
 
-def _lines_outside_fences(lines: _Lines, after: int) -> Iterator[int]:
+def _lines_outside_fences(lines: _Lines) -> Iterator[int]:
     """Yield the lines that are in no fence, and those that open one."""
     fence = ""
     for at, line in enumerate(lines.lines):
-        if lines.starts[at] < after:
-            continue
         mark = _FENCE.match(line)
         if not fence:
             fence = mark[1] if mark else ""
@@ -138,8 +173,13 @@ def _unclosed(title: str) -> str:
 
 def _plain(title: str) -> str:
     """Leave out the marks of links, code and emphasis."""
-    shown = _MARKS.sub(lambda match: match[1] or "", title)
-    return " ".join(_REFERENCE.sub(lambda match: _character(match[0]), shown).split())
+    return " ".join(_MARKS.sub(_name, title).split())
+
+
+def _name(mark: re.Match[str]) -> str:
+    if mark["reference"]:
+        return _character(mark[0])
+    return mark["code"] or mark["escaped"] or _plain(mark["link"] or "")
 
 
 def read_rst(text: str) -> Document:

@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from random import Random
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-from rag_bm25.checks import find_bad_character
+from rag_bm25.checks import check_path, find_bad_character
 from rag_bm25.definitions import FINITE, Between, check_fields
 from rag_bm25.errors import InputError, short_repr
 from rag_bm25.ingestion.contextualizing import NO_CONTEXT, Contextualizer
@@ -64,6 +64,8 @@ class ReadOptions:
         rows of several files apart.
     hidden : bool
         Whether the hidden sheets, rows, columns and slides of Office files are read, too.
+    repeated : bool
+        Whether what pages of PDF repeat is kept: running heads and feet, page numbers, and contents.
     read : callable of Path to str or None, optional
         A reader of one's own: returns the text of a document as Markdown, or None to have it read as it is by default.
         If it raises an exception, the file has failed.
@@ -79,6 +81,7 @@ class ReadOptions:
     timeout: Annotated[float, Between(0, FINITE.high, above=True)] = DEFAULT_TIMEOUT
     id_prefix: str = ""
     hidden: bool = False
+    repeated: bool = False
     read: Callable[[Path], str | None] | None = None
 
     def __post_init__(self) -> None:
@@ -145,12 +148,12 @@ def read_file(
     return _document_pieces(file, split, options, contextualize)
 
 
-def read_document(path: Path, options: ReadOptions = DEFAULT_OPTIONS) -> Document:
+def read_document(path: str | Path, options: ReadOptions = DEFAULT_OPTIONS) -> Document:
     """Extract the text of a document, with its headings and pages.
 
     Parameters
     ----------
-    path : Path
+    path : str or Path
         A file of any kind that is not rows; an unknown kind is read as plain text.
     options : ReadOptions
         Encoding and bounds.
@@ -169,7 +172,8 @@ def read_document(path: Path, options: ReadOptions = DEFAULT_OPTIONS) -> Documen
     OSError
         The file cannot be read.
     """
-    return _read_document(path, real_path(path), options)
+    checked = check_path("path", path)
+    return _read_document(checked, real_path(checked), options)
 
 
 def _read_document(path: Path, real: Path, options: ReadOptions) -> Document:
@@ -178,7 +182,8 @@ def _read_document(path: Path, real: Path, options: ReadOptions) -> Document:
         return own
     suffix = path.suffix.lower()
     if suffix in FORMATS:
-        return EXTRACTOR.extract(path, real, options.encoding, options.timeout, hidden=options.hidden)
+        own_options = {"encoding": options.encoding, "hidden": options.hidden, "repeated": options.repeated}
+        return EXTRACTOR.extract(path, real, options.timeout, own_options)
     with open_regular(path, real) as file:
         text, encoding = _read_text(file, options.encoding)
     try:
@@ -241,9 +246,9 @@ def _pieces_of_document(document: Document, file: SourceFile, split: Splitter) -
     parts = split.split(document.text, document.headings)
     title = document.title[:MAX_STORED_TITLE] or PurePosixPath(file.source).stem
     for n, part in enumerate(parts):
-        metadata = {"source": file.source, "chunk": n, **_place(document, part, title)}
+        metadata = {**document.metadata, "source": file.source, "chunk": n, **_place(document, part, title)}
         end = file.size * (n + 1) // len(parts)
-        yield Piece(f"{file.source}#{n}", part.text_of(document.text), metadata, str(file.path), end, document.encoding)
+        yield Piece(f"{file.source}#{n}", part.text_of(document.text), metadata, str(file.path), end, document)
 
 
 def _place(document: Document, part: Part, title: str) -> dict[str, Any]:

@@ -28,7 +28,8 @@ class RowFields:
     Parameters
     ----------
     text, title : str
-        Text and title.
+        Text and title. The text may be several fields, ``"name,note"``: a line ``name: value`` for each. In CSV and
+        Parquet, it is all columns if there is none of the default name.
     id : str, optional
         Id; by default ``_id``, as in BEIR, or ``id``.
 
@@ -50,6 +51,11 @@ class RowFields:
         """Names that the id may have."""
         return IDS if self.id is None else (self.id,)
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the fields that are the text together, none if it is one."""
+        return tuple(self.text.split(",")) if "," in self.text else ()
+
 
 DEFAULT_FIELDS = RowFields()
 
@@ -69,6 +75,7 @@ class Row:
     row: Mapping[str, Any]
     end: int  # of the row in the file, in bytes
     default_id: str | None = None
+    columns: tuple[str, ...] = ()  # that are the text together
 
 
 def row_id(row: Row, fields: RowFields = DEFAULT_FIELDS, prefix: str = "") -> str:
@@ -89,6 +96,10 @@ def row_text(row: Row, fields: RowFields = DEFAULT_FIELDS) -> str:
     text = row.row.get(fields.text)
     if isinstance(text, str):
         return text
+    columns = row.columns or fields.columns
+    if any(name in row.row for name in columns):
+        values = ((name, row.row.get(name)) for name in columns if name != fields.title)
+        return "\n".join(f"{name}: {value}" for name, value in values if isinstance(value, str | int | float))
     found = f"got {_type_name(text)}" if fields.text in row.row else f"and has only {', '.join(row.row)[:200]}"
     raise InputError(f'{row.where}: a row needs a "{fields.text}", {found}')
 

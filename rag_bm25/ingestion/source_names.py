@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import unicodedata
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -37,7 +38,12 @@ def check_root_name(name: str) -> str:
     parts = name.removesuffix("/").split("/") if isinstance(name, str) else [""]
     if any(part in ("", ".", "..") for part in parts) or "\\" in name or not name.isprintable():
         raise ParameterError(f"name must be a relative path such as 'docs' or 'team/docs', got {name!r}")
-    return "/".join(parts)
+    return nfc("/".join(parts))
+
+
+def nfc(name: str) -> str:
+    """Return a name in the form in which sources are stored: macOS and Linux write accents in different ones."""
+    return name if name.isascii() else unicodedata.normalize("NFC", name)
 
 
 class SourceNames:
@@ -159,12 +165,12 @@ class SourceNames:
     def source_of(self, path: Path) -> str:
         """Return the source of a file or folder."""
         found = self._find_nearest(path)
-        return path.name if found is None else found.source
+        return nfc(path.name if found is None else found.source)
 
     def path_of(self, source: str) -> Path | None:
         """Return the path of a source, which may no longer exist."""
         root = self.root_named(source)
-        return None if root is None else Path(root.path, source[len(root.name) + 1 :])
+        return None if root is None else _path_below(root.path, source[len(root.name) + 1 :])
 
     def root_named(self, source: str) -> SourceRoot | None:
         """Return the root whose name a source begins with."""
@@ -211,6 +217,15 @@ class SourceNames:
         return _Match(steps, self._by_place[at], place[len(at) :].strip(os.sep).replace(os.sep, "/"))
 
 
+def _path_below(folder: str, rest: str) -> Path:
+    """Return the path of a file whose name may have another form there."""
+    path = Path(folder)
+    for part in rest.split("/"):
+        forms = (path / part, path / unicodedata.normalize("NFD", part))
+        path = next((form for form in forms if os.path.lexists(form)), forms[0])  # False without permission
+    return path
+
+
 def absolute_path(path: Path) -> Path:
     """Resolve ``..``, but not symbolic links."""
     return Path(os.path.abspath(path))  # noqa: PTH100
@@ -246,7 +261,7 @@ def _possible_names(path: Path) -> list[str]:
     """List the possible names of a path, the shortest first."""
     absolute = absolute_path(path)
     parts = absolute.parts[1:] or (absolute.drive.rstrip(":\\/") or "root",)  # the root of a file system has no name
-    return ["/".join(parts[at:]) for at in range(len(parts) - 1, -1, -1)]
+    return [nfc("/".join(parts[at:])) for at in range(len(parts) - 1, -1, -1)]
 
 
 def _prefixes(name: str) -> list[str]:

@@ -38,6 +38,7 @@ DEFAULTS = {
     **{f"{name}{FIELD}": value for name, value in asdict(RowFields()).items()},
     "id_prefix": "",
     "hidden": False,
+    "repeated": False,
     "contextualize": "",
 }
 """The options that are remembered."""

@@ -10,7 +10,7 @@ from itertools import pairwise, takewhile
 from os.path import commonprefix
 from typing import TYPE_CHECKING, NamedTuple
 
-from rag_bm25.errors import ParameterError
+from rag_bm25.checks import comparable, parameter_error
 from rag_bm25.ingestion.breaks import CLAUSES, Breaks, Rank
 from rag_bm25.vectors.terms import num_words
 
@@ -295,11 +295,11 @@ def splitter(config: IndexConfig, chunk_overlap: int | None = None, split_size: 
         `split_size` is not > 0, or `chunk_overlap` is not below it.
     """
     longest = default_size(config) if split_size is None else split_size
-    if longest < 1:
-        raise ParameterError(f"split_size must be > 0, got {longest}")
+    if not comparable(longest) >= 1:
+        raise parameter_error("split_size", "> 0", longest)
     overlap = min(DEFAULT_OVERLAP, int(OVERLAP_SHARE * longest)) if chunk_overlap is None else chunk_overlap
-    if not 0 <= overlap < longest:
-        raise ParameterError(f"chunk_overlap must be >= 0 and below the chunk size of {longest}, got {overlap}")
+    if not 0 <= comparable(overlap) < longest:
+        raise parameter_error("chunk_overlap", f">= 0 and below the chunk size of {longest}", overlap)
     return Splitter(longest, overlap, longest // MIN_SHARE, _length_function(config))
 
 

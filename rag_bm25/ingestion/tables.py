@@ -6,13 +6,14 @@ import csv
 import datetime as dt
 import decimal
 import math
+import re
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from rag_bm25.checks import require_extra
 from rag_bm25.errors import InputError
 from rag_bm25.ingestion.lines import read_lines
-from rag_bm25.ingestion.rows import MAX_DOCUMENT_BYTES, Row, raise_error
+from rag_bm25.ingestion.rows import DEFAULT_FIELDS, MAX_DOCUMENT_BYTES, Row, raise_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -23,21 +24,24 @@ if TYPE_CHECKING:
 
 DELIMITERS = ",;\t|"
 BATCH_ROWS = 500
+_DECLARED = re.compile(r"sep=(.)\r?\n", re.IGNORECASE)  # the delimiter, in the first line that Excel writes
 
 
 def read_csv(
     file: BinaryIO, source: str, text: str, encoding: str | None = None, reject: Reject = raise_error
 ) -> Iterator[Row]:
-    """Read a CSV file whose first row has the names; the delimiter is the most frequent one there."""
+    """Read a CSV file whose first row has the names; the delimiter is the most frequent one there, or declared."""
     lines = _Lines(read_lines(file, encoding))
     first = next(lines, "")
+    declared = _DECLARED.fullmatch(first)
+    first = next(lines, "") if declared else first
     if not first:
         return
-    delimiter = max(DELIMITERS, key=first.count)
+    delimiter = declared[1] if declared else max(DELIMITERS, key=first.count)
     csv.field_size_limit(max(csv.field_size_limit(), MAX_DOCUMENT_BYTES))  # of the process: there is no other
     reader = csv.reader(chain([first], lines), delimiter=delimiter, strict=True)
     names = _names(_next_cells(reader, lines, raise_error), file.name)
-    _require_column(text, names, file.name)
+    columns = _columns(text, names, file.name)
     number = -1
     while (cells := _next_cells(reader, lines, reject)) is not None:
         if not any(cells):
@@ -45,7 +49,7 @@ def read_csv(
         number += 1
         if len(cells) == len(names):
             row = {name: cell for name, cell in zip(names, cells, strict=True) if cell and name}
-            yield Row(lines.where, row, lines.end, f"{source}#{number}")
+            yield Row(lines.where, row, lines.end, f"{source}#{number}", columns)
         else:
             needed = f"a row must have {len(names)} cells, as the first row has"
             reject(InputError(f"{lines.where}: {needed}, got {len(cells)}"))
@@ -78,16 +82,24 @@ class _Lines:
 
 def _names(cells: list[str] | None, where: str) -> list[str]:
     names = [cell.strip() for cell in cells or ()]
-    if len(set(names)) < len(names):
+    if len(set(filter(None, names))) < len(list(filter(None, names))):
         raise InputError(f"{where}: the names of the first row must differ, got {', '.join(names)[:200]}")
     return names
 
 
-def _require_column(text: str, names: Sequence[str], where: str) -> None:
-    """Refuse a table without the column of the texts as a whole, instead of each of its rows."""
-    if text not in names:
+def _columns(text: str, names: Sequence[str], where: str) -> tuple[str, ...]:
+    """Return the columns that are the text together, none if one has its name; or refuse the table as a whole."""
+    if text in names:
+        return ()
+    if text == DEFAULT_FIELDS.text:
+        return tuple(filter(None, names))
+    wanted = tuple(text.split(","))
+    if missing := [name for name in wanted if name not in names]:
         there = ", ".join(filter(None, names))[:200]
-        raise InputError(f'{where}: there is no column "{text}", only {there}. Name that of the texts (--text-field)')
+        raise InputError(
+            f'{where}: there is no column "{missing[0]}", only {there}. Name those of the text (--text-field)'
+        )
+    return wanted
 
 
 def read_parquet(file: BinaryIO, source: str, text: str, size: int) -> Iterator[Row]:
@@ -97,7 +109,7 @@ def read_parquet(file: BinaryIO, source: str, text: str, size: int) -> Iterator[
         from pyarrow import parquet
     try:
         with parquet.ParquetFile(file) as table:
-            _require_column(text, table.schema_arrow.names, file.name)
+            columns = _columns(text, table.schema_arrow.names, file.name)
             total = max(1, table.metadata.num_rows)
             number = 0
             for batch in table.iter_batches(BATCH_ROWS):
@@ -105,7 +117,7 @@ def read_parquet(file: BinaryIO, source: str, text: str, size: int) -> Iterator[
                     plain = {name: _plain(value) for name, value in row.items() if value is not None}
                     number += 1
                     end = size * number // total
-                    yield Row(f"{file.name} row {number}", plain, end, f"{source}#{number - 1}")
+                    yield Row(f"{file.name} row {number}", plain, end, f"{source}#{number - 1}", columns)
     except pa.ArrowException as error:
         raise InputError(f"{file.name}: damaged, or not Parquet: {str(error)[:200]}") from None
 

@@ -14,7 +14,7 @@ from langchain_core.runnables.config import get_config_list, run_in_executor
 from pydantic import BeforeValidator, Field, FiniteFloat, PrivateAttr, ValidationError, field_validator
 
 from rag_bm25.analysis.contract import contract_of
-from rag_bm25.checks import check_callable
+from rag_bm25.checks import check_callable, parameter_error
 from rag_bm25.documents.checks import check_chunks, check_distinct
 from rag_bm25.documents.lengths import chunk_length
 from rag_bm25.errors import IndexNotFoundError, InputError, ParameterError, RagBM25Error
@@ -300,7 +300,8 @@ class MilvusBM25Retriever(IndexOwner, BaseRetriever):
     def _to_answers(self, queries: Sequence[str], found: Sequence[Sequence[Hit]]) -> list[list[Document]]:
         if not any(found):
             for query in self._read_queries(queries[:1]):
-                warn_of_missing_fields(self.index, query, self._asked())
+                asked = self._asked()
+                warn_of_missing_fields(self.index, query, asked)
         return [self._documents(hits) for hits in found]
 
     def _search(self, queries: Sequence[QueryLike]) -> Sequence[Sequence[Hit]]:
@@ -343,6 +344,9 @@ class OwnIndex:
 
     def __post_init__(self) -> None:
         check_callable("preprocess_func", self.preprocess_func)
+        given = self.bm25_params
+        if given is not None and not (isinstance(given, Mapping) and all(isinstance(name, str) for name in given)):
+            raise parameter_error("bm25_params", "a mapping of the names of settings of IndexConfig to values", given)
 
     def opened(self, from_uri: Callable[..., Owner], texts: Sequence[str], options: Mapping[str, Any]) -> Owner:
         """Return the owner of the index that is there, or of a new one for some texts."""

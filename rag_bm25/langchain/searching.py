@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from rag_bm25.filters import conjoin, parse_filter
 from rag_bm25.hits.boosts import largest_factor
 from rag_bm25.hits.options import Effect, options_that
 from rag_bm25.index.config import require_dense_field
+from rag_bm25.index.searching.diagnosing import find_missing_fields
 from rag_bm25.index.searching.fusion import DEFAULT_FUSION
 from rag_bm25.index.searching.hybrid import FusionOptions
 from rag_bm25.query.query import Query
@@ -34,8 +34,6 @@ MODES: tuple[str, ...] = get_args(SearchMode)
 SMALLEST = float(np.finfo(np.float32).tiny)  # divisor in place of 0, the maximum score of a query without a known term
 
 ONLY_HYBRID = options_of(FusionOptions).keys()
-
-_CHECKED: WeakKeyDictionary[BM25Index, set[tuple[str, ...]]] = WeakKeyDictionary()
 
 
 def as_mode(mode: str | None, embedding: Embeddings | None) -> SearchMode:
@@ -90,14 +88,9 @@ def search(
 
 def warn_of_missing_fields(index: BM25Index, query: Query, options: Mapping[str, Any]) -> None:
     """Warn once of a filter on fields that no chunk has, where a search finds nothing: LangChain shows no reasons."""
-    conditions, checked = options.get("filter"), _CHECKED.setdefault(index, set())
-    names = tuple(map(str, conditions)) if isinstance(conditions, Mapping) else ()
-    if names and names not in checked:
-        checked.add(names)
-        diagnosis = index.diagnose(query, filter=conditions, namespace=options.get("namespace", ""))
-        for reason in diagnosis.reasons:
-            if reason.code == "filter_field":
-                warnings.warn(f"nothing found: {reason}", stacklevel=2)
+    scope = options.get("filter"), options.get("namespace", "")
+    for message in find_missing_fields(index, query, *scope, to="langchain"):
+        warnings.warn(message, stacklevel=2)
 
 
 def filter_of(arm: SearchMode, options: Mapping[str, Any]) -> Any:

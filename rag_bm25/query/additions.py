@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     from rag_bm25.weighting.query import QueryWeighting
 
 
-_NUMERAL_SOURCE = TermSource(within_chinese=True)
-
-
 @dataclass(frozen=True)
 class Addition:
     """Terms that are added to a query together."""
@@ -57,14 +54,24 @@ class Addition:
 class ExpandedQuery:
     """The terms of a query, and the additions to them."""
 
-    own: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))  # the boost of each occurrence
-    questions: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))  # likewise
+    own: Counter[str] = field(default_factory=Counter)
+    boosts: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))  # of its occurrences, if not 1
+    questions: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))  # the boost of each occurrence
     additions: Counter[Addition] = field(default_factory=Counter)
     numerals: set[str] = field(default_factory=set)  # of its own terms, the digits of articles
 
     def own_terms(self) -> list[QueryTerm]:
         """Return the terms of the query itself."""
-        return [QueryTerm(term, len(boosts), self._own_source(term)) for term, boosts in self.own.items()]
+        not_plain = self.boosts.keys() | self.numerals
+        return [
+            QueryTerm(term, qtf, self._own_source(term) if term in not_plain else PLAIN_SOURCE)
+            for term, qtf in self.own.items()
+        ]
+
+    def mean_boost(self, term: str) -> tuple[tuple[str, float], ...]:
+        """Return the boost of a term of the query itself as a factor, unless it is 1."""
+        boosts = self.boosts.get(term, [])
+        return _mean_boost([*boosts, *[1.0] * (self.own[term] - len(boosts))])
 
     def question_terms(self, weight: float) -> list[QueryTerm]:
         """Return the terms of question words with their weight."""
@@ -90,10 +97,7 @@ class ExpandedQuery:
         return [term for _, term in heaviest.values()]
 
     def _own_source(self, term: str) -> TermSource:
-        factors = _mean_boost(self.own[term])
-        if not factors:
-            return _NUMERAL_SOURCE if term in self.numerals else PLAIN_SOURCE
-        return TermSource(factors=factors, within_chinese=term in self.numerals)
+        return TermSource(factors=self.mean_boost(term), within_chinese=term in self.numerals)
 
     def groups(self, ids: Mapping[str, int]) -> Iterator[TermGroup]:
         """Yield the words of the query, and the additions that stand for them."""

@@ -66,7 +66,7 @@ class Corrector:
         return _match_case(word, form) if form else word
 
     def _likeliest_form(self, word: str, term: str, *, is_last: bool) -> str:
-        """Return the form of a longer term, of one with a near spelling or, if there is neither, of a stem."""
+        """Return a form of a longer term, one with a near spelling or, if there is neither, one of a stem."""
         longer = self._longer_than(word) if is_last else []
         stems = self._stems_of(word) if is_last else []
         completed = self._complete(word, [*longer, *stems]) if longer else ""
@@ -88,15 +88,21 @@ class Corrector:
         return next(filter(None, (self._nearest_form(term, word, beginning=word) for term in frequent)), "")
 
     def _respell(self, word: str, term: str) -> str:
-        """Return how texts write the term nearest to a word: of several forms, the one most like the word."""
-        found = self.speller.respell_words([term])
-        return self._nearest_form(found[0].terms[0][0], word) if found else ""
+        """Return the form nearest to a word, among those that texts have of the terms near it."""
+        forms = (self._nearest_form(near, word) for near in self.speller.terms_near(word, term))
+        edits = {form: _edits([form], word).get(form, 0) for form in forms if form and self._is_near(form, word)}
+        return min(edits, key=edits.__getitem__, default="")
+
+    def _is_near(self, form: str, word: str) -> bool:
+        """Return whether a form, or its beginning, is a near spelling of a word, or of its beginning."""
+        small, limit, shorter = form.casefold(), self.speller.fuzzy.edits(word), min(len(form), len(word))
+        pairs = ((small, word), (small[:shorter], word[:shorter]))
+        return any(one == other or _edits([one], other).get(one, 0) <= limit for one, other in pairs)
 
     def _nearest_form(self, term: str, word: str, beginning: str = "") -> str:
         """Return the form of a term with the fewest edits, and of these the most frequent one; "" if there is none."""
         forms = self._forms_of(term)
-        lookup = TermLookup().plus([form for form in forms if form.casefold().startswith(beginning)])
-        edits = lookup.within(word, MAX_TOKEN_LENGTH, 0)
+        edits = _edits([form for form in forms if form.casefold().startswith(beginning)], word)
         return min(edits, key=lambda form: (edits[form], -forms[form], form), default="")
 
     def _forms_of(self, term: str) -> Counter[str]:
@@ -119,6 +125,11 @@ class Corrector:
         """Return a form in small letters, unless it is another term, or none, in these: IT."""
         small = form.lower()
         return small if term in AnalysedText.of_query(self.speller.analyzer, small).words else form
+
+
+def _edits(forms: list[str], word: str) -> dict[str, int]:
+    """Return how many edits some other words are from a word."""
+    return TermLookup().plus(forms).within(word, MAX_TOKEN_LENGTH, 0)
 
 
 def _match_case(word: str, spelt: str) -> str:

@@ -50,7 +50,7 @@ class Diagnosis:
     score : float or None
         Score of the chunk, None if it does not match; of the best hit, if no chunk was asked about.
     last_score : float or None
-        Score of the last of the hits; None without hits.
+        Score of the last of the hits, with `group` of the best one of the last group; None without hits.
     notes : tuple of Reason
         What a search with hits has not found: ``unknown_words`` for words that no chunk has.
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from itertools import compress
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from rag_bm25.query.expansion import Expander
 from rag_bm25.query.query import Query
 from rag_bm25.query.terms import PLAIN_SOURCE, QueryTerm, QueryTerms, RelevanceCounts, TermSource
-from rag_bm25.vectors.terms import CHARACTERS, WORDS, channel_of, is_cjk, is_word_bigram
+from rag_bm25.vectors.terms import BIGRAMS, CHARACTERS, WORDS, channel_of, is_cjk, is_word_bigram
 from rag_bm25.weighting.idf import idf
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rag_bm25.analysis import TextAnalyzer
-    from rag_bm25.query.additions import ExpandedQuery
     from rag_bm25.query.query import QueryLike
     from rag_bm25.query.spelling import DfLookup
     from rag_bm25.query.terms import GroupWords
@@ -34,19 +34,18 @@ if TYPE_CHECKING:
 MAX_KEPT = 65_536
 MIN_DF_OF_CHUNK = 2  # a term that only the chunk itself has finds nothing else
 
-Factors: TypeAlias = tuple[tuple[str, float], ...]
-"""Factors of a term, each with its name."""
-
 _LATIN, _WORD_BIGRAM, _CJK, _CJK_BIGRAM, _CHARACTER = range(5)  # kinds of terms
 _WORD_OF = (_LATIN, _LATIN, _CJK, _CJK, _CJK)  # bigrams of a phrase have the weight of words
+_CHANNEL_OF = (WORDS, BIGRAMS, WORDS, BIGRAMS, CHARACTERS)
 
 
 class TermFacts(NamedTuple):
-    """Id, df and IDF of a term; independent of the query."""
+    """Id, df, IDF and kind of a term; independent of the query."""
 
     id: int
     df: int
     idf: float  # 0 for unknown terms
+    kind: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,19 +71,20 @@ class QueryEncoder:
     def expand(self, query: QueryLike, statistics: CorpusCounts) -> tuple[list[QueryTerm], GroupWords]:
         """Collect the terms of a query, each once and without weights: its own, then those that are added."""
         expander = self.expander or Expander(self.analyzer)
-        expanded = expander.expand(Query.of(query), self.df_lookup(statistics))
-        added = expanded.added_terms(self.weighting, partial(self._weight_of, statistics))
-        terms = [*expanded.own_terms(), *added]
-        return [*terms, *self._question_terms(expanded, terms, statistics)], partial(expanded.groups, self.ids)
+        dfs, weight = self.df_lookup(statistics), self.weighting.question_word_weight
+        expanded = expander.expand(Query.of(query), dfs)
+        known = self._known([*expanded.own, *expanded.questions], statistics)
+        expanded.additions.update(expander.pairs(expanded, known, dfs))
+        wanted = [*expanded.own_terms(), *expanded.added_terms(self.weighting, partial(self._weight_of, statistics))]
+        if weight and expanded.questions:
+            terms = {term.term: None for term in wanted}
+            if self._known(list(terms), statistics):  # question words find no chunk by themselves
+                wanted += [term for term in expanded.question_terms(weight) if term.term not in terms]
+        return wanted, partial(expanded.groups, self.ids)
 
-    def _question_terms(
-        self, expanded: ExpandedQuery, others: Sequence[QueryTerm], statistics: CorpusCounts
-    ) -> list[QueryTerm]:
-        """Return the terms of question words that are not among the others; none finds a chunk by itself."""
-        weight, terms = self.weighting.question_word_weight, {term.term: None for term in others}
-        if not (weight and expanded.questions and any(self._look_up([term], statistics)[1][0] for term in terms)):
-            return []
-        return [term for term in expanded.question_terms(weight) if term.term not in terms]
+    def _known(self, terms: Sequence[str], statistics: CorpusCounts) -> set[str]:
+        """Return the terms that chunks have."""
+        return {term for term, facts in zip(terms, self._look_up(terms, statistics), strict=True) if facts.df}
 
     def weigh(
         self,
@@ -94,17 +94,23 @@ class QueryEncoder:
         group_words: GroupWords = tuple,
     ) -> QueryTerms:
         """Weigh distinct terms: boost times repetition times IDF, which counts `relevant` chunks apart."""
-        boosted = self._boost_kinds(wanted)
-        terms = [term for term, _, _ in boosted]
-        sources = [source for _, _, source in boosted]
-        ids, df, idfs = self._look_up(terms, statistics)
-        qtf = np.array([repeats for _, repeats, _ in boosted], np.int64)
+        facts = self._look_up([term for term, _, _ in wanted], statistics)
+        factored = self._factored_sources(wanted, [known.kind for known in facts])
+        if not all(factored):  # by a weight of 0
+            wanted, facts = list(compress(wanted, factored)), list(compress(facts, factored))
+        sources = list(filter(None, factored))
+        terms = [term for term, _, _ in wanted]
+        ids = np.array([known.id for known in facts], np.uint32)
+        qtf = np.array([repeats for _, repeats, _ in wanted], np.int64)
+        df = np.array([known.df for known in facts], np.int64)
+        idfs = np.array([known.idf for known in facts], np.float64)
         boost = np.array([source.boost for source in sources], np.float64)
         relevance = None
         if relevant:
             num_chunks = statistics.num_chunks
             relevance = RelevanceCounts.of(relevant, ids, df, num_chunks)
-            idfs = self._idfs(terms, df, relevance.equivalent_df(df, num_chunks), statistics)  # in place of G(1)
+            kinds, informed = [known.kind for known in facts], relevance.equivalent_df(df, num_chunks)
+            idfs = self._idfs(kinds, df, informed, statistics)  # in place of G(1)
         weights = boost * (self.weighting.term_weights(qtf) * idfs)
         return QueryTerms(terms, ids, qtf, df, boost, weights, sources, group_words, relevance)
 
@@ -134,41 +140,34 @@ class QueryEncoder:
             **{name: getattr(weighed, name)[best] for name in ("ids", "qtf", "df", "boost", "weights")},
         )
 
-    def _look_up(
-        self, terms: Sequence[str], statistics: CorpusCounts
-    ) -> tuple[NDArray[np.uint32], NDArray[np.int64], NDArray[np.float64]]:
-        """Return the id, df and IDF of each term; a dict of those of the last queries is faster than the counts."""
+    def _look_up(self, terms: Sequence[str], statistics: CorpusCounts) -> list[TermFacts]:
+        """Return what is known of each term; a dict of those of the last queries is faster than the counts."""
         kept = {} if self.kept is None else self.kept
         facts = {term: known for term in terms if (known := kept.get(term))}
         if missing := [term for term in terms if term not in facts]:
-            ids = self._ids_of(missing)
+            ids, kinds = self._ids_of(missing), list(map(_kind_of, missing))
             df = statistics.df(ids)
-            idfs = self._idfs(missing, df, df, statistics, self._gains(ids))
-            counted = dict(zip(missing, map(TermFacts, ids.tolist(), df.tolist(), idfs.tolist()), strict=True))
+            idfs = self._idfs(kinds, df, df, statistics, self._gains(ids))
+            counted = dict(zip(missing, map(TermFacts, ids.tolist(), df.tolist(), idfs.tolist(), kinds), strict=True))
             facts.update(counted)
             if len(kept) > MAX_KEPT:
                 kept.clear()
             kept.update(counted)
-        found = [facts[term] for term in terms]
-        return (
-            np.array([known.id for known in found], np.uint32),
-            np.array([known.df for known in found], np.int64),
-            np.array([known.idf for known in found], np.float64),
-        )
+        return [facts[term] for term in terms]
 
     def _idfs(
         self,
-        terms: Sequence[str],
+        kinds: Sequence[int],
         df: NDArray[np.int64],
         informed: NDArray[np.int64] | NDArray[np.float64],  # df with relevance information
         statistics: CorpusCounts,
         gains: NDArray[np.float64] | None = None,
     ) -> NDArray[np.float64]:
         """Return the IDF of each term, 0 for unknown ones."""
-        known, values = df > 0, np.zeros(len(terms))
+        known, values = df > 0, np.zeros(len(kinds))
         if not known.any():
             return values
-        channels = np.array([channel_of(term) for term in terms])[known]
+        channels = np.array([_CHANNEL_OF[kind] for kind in kinds])[known]
         name, epsilon, collection = self.weighting.idf, self.weighting.epsilon, statistics.idf_inputs
         gain = math.nan if gains is None else gains[known]
         values[known] = idf(name, informed[known], collection, epsilon, channels, gain)
@@ -206,51 +205,48 @@ class QueryEncoder:
         weights = self.weighting.weights(once, df, statistics.idf_inputs, channels, self._gains(ids))
         return math.fsum(weights.tolist())
 
-    def _boost_kinds(self, wanted: Sequence[QueryTerm]) -> list[QueryTerm]:
-        """Give each term the factors of its kind; leave out those with a factor of 0."""
-        kinds = [_kind_of(term, source) for term, _, source in wanted]
-        boosts = self._kind_boosts[_CJK_BIGRAM in kinds]
-        boosted: list[QueryTerm] = []
-        for kind, term in zip(kinds, wanted, strict=True):
-            boost = boosts[_WORD_OF[kind] if term.source.of_phrase else kind]
-            if boost is None:
-                boosted.append(term)
-            elif boost.is_positive:
-                boosted.append(QueryTerm(term.term, term.qtf, boost.of(term.source)))
-        return boosted
+    def _factored_sources(self, wanted: Sequence[QueryTerm], kinds: list[int]) -> list[TermSource | None]:
+        """Return the source of each term with the factors of its kind; None if one of these is 0."""
+        plain = self._plain_sources[_CJK_BIGRAM in kinds]
+        return [
+            plain[kind] if source is PLAIN_SOURCE else _with_factors(source, plain[_kind_within(source, kind)])
+            for (_, _, source), kind in zip(wanted, kinds, strict=True)
+        ]
 
     @cached_property
-    def _kind_boosts(self) -> tuple[tuple[_KindBoost | None, ...], tuple[_KindBoost | None, ...]]:
-        """The boost of each kind of term, in queries without bigrams of characters and with them."""
+    def _plain_sources(self) -> tuple[tuple[TermSource | None, ...], tuple[TermSource | None, ...]]:
+        """The source of plain terms of each kind, in queries without bigrams of characters and with them."""
         weighting = self.weighting
-        of_cjk_bigrams = ("bigram_weight, of bigrams of characters", weighting.bigram_weight)
-        of_characters = ("character_weight, of single characters", weighting.character_weight)
+        bigram = _plain_source(("bigram_weight, of bigrams of characters", weighting.bigram_weight))
+        character = _plain_source(("character_weight, of single characters", weighting.character_weight))
         of_word_bigrams = ("word_bigram_weight, of bigrams of words", weighting.word_bigram_weight)
-        plain = None, _KindBoost((of_word_bigrams,)), None, _KindBoost((of_cjk_bigrams,)), _KindBoost((of_characters,))
+        alone = PLAIN_SOURCE, _plain_source(of_word_bigrams), PLAIN_SOURCE, bigram, character
         if weighting.latin_weight == 1 or not weighting.bigram_weight:
-            return plain, plain
+            return alone, alone
         of_latin = ("latin_weight, of letters and numbers beside Chinese", weighting.latin_weight)
-        return plain, (_KindBoost((of_latin,)), _KindBoost((of_word_bigrams, of_latin)), *plain[2:])
+        return alone, (_plain_source(of_latin), _plain_source(of_word_bigrams, of_latin), *alone[2:])
 
 
-class _KindBoost:
-    """Factors of all terms of a kind."""
-
-    def __init__(self, factors: Factors) -> None:
-        self.is_positive = all(factor for _, factor in factors)
-        self._factors = factors
-        self._plain = TermSource(factors=factors)
-
-    def of(self, source: TermSource) -> TermSource:
-        """Return a source with the factors; that of plain terms is one object."""
-        return self._plain if source is PLAIN_SOURCE else replace(source, factors=(*source.factors, *self._factors))
+def _plain_source(*factors: tuple[str, float]) -> TermSource | None:
+    return TermSource(factors=factors) if all(value for _, value in factors) else None
 
 
-def _kind_of(term: str, source: TermSource) -> int:
+def _with_factors(source: TermSource, of_kind: TermSource | None) -> TermSource | None:
+    return of_kind and replace(source, factors=(*source.factors, *of_kind.factors))
+
+
+def _kind_within(source: TermSource, kind: int) -> int:
+    """Return the kind by which a term with a source is weighed."""
+    if source.within_chinese and kind == _LATIN:
+        kind = _CJK
+    return _WORD_OF[kind] if source.of_phrase else kind
+
+
+def _kind_of(term: str) -> int:
     """Return the kind of a term, by which queries weigh it."""
     channel = channel_of(term)
     if channel == WORDS:
-        return _CJK if source.within_chinese or is_cjk(term) else _LATIN
+        return _CJK if is_cjk(term) else _LATIN
     if channel == CHARACTERS:
         return _CHARACTER
     return _WORD_BIGRAM if is_word_bigram(term) else _CJK_BIGRAM

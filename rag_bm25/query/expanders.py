@@ -1,11 +1,11 @@
-"""Expanders of queries: the vocabulary is put in order once, and the synonyms of the last search are kept."""
+"""Expanders of queries: the vocabulary is put in order once, and the synonyms of the last searches are kept."""
 
 from __future__ import annotations
 
 from threading import RLock
 from typing import TYPE_CHECKING
 
-from rag_bm25.query.expansion import Expander
+from rag_bm25.query.expansion import DEFAULT_EXPANSION, Expander
 from rag_bm25.query.lookup import TermLookup
 from rag_bm25.query.synonyms import SynonymTable
 
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from rag_bm25.vectors.terms import Vocabulary
 
 
+MAX_TABLES = 3
+
+
 class Expanders:
     """Make the expanders of queries, by a vocabulary that grows."""
 
@@ -28,11 +31,12 @@ class Expanders:
         self._vocabulary: Vocabulary | None = None  # that of `_lookup`
         self._lookup = TermLookup()
         self._looking_up = RLock()
-        self._synonyms: tuple[Synonyms, SynonymTable] | None = None
+        self._tables: list[tuple[Synonyms, SynonymTable]] = []  # the last ones, those of the index among them
 
-    def make(self, expansion: QueryExpansion | None) -> Expander:
-        """Return an expander, which reads the vocabulary only where a query asks for it."""
-        if expansion is None:
+    def make(self, asked: QueryExpansion | None, base: QueryExpansion = DEFAULT_EXPANSION) -> Expander:
+        """Return an expander, which reads the vocabulary only where a query asks for it; `base` is of the index."""
+        expansion = base if asked is None else asked.over(base)
+        if expansion == DEFAULT_EXPANSION:
             return self.plain
         return Expander(self._analyzer, expansion, self._synonym_table(expansion.rules), self.look_up)
 
@@ -46,10 +50,11 @@ class Expanders:
             return self._lookup
 
     def _synonym_table(self, synonyms: Synonyms | None) -> SynonymTable | None:
-        """Return synonyms as tokens; those of the last search are kept."""
+        """Return synonyms as tokens; those of the last searches are kept."""
         if synonyms is None:
             return None
-        kept = self._synonyms
-        if kept is None or kept[0] is not synonyms:
-            self._synonyms = kept = synonyms, SynonymTable(synonyms, self._analyzer)
-        return kept[1]
+        tables = self._tables
+        found = next((pair for pair in tables if pair[0] is synonyms), None)
+        pair = found or (synonyms, SynonymTable(synonyms, self._analyzer))
+        self._tables = [pair, *(other for other in tables if other is not pair)][:MAX_TABLES]
+        return pair[1]

@@ -5,19 +5,17 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from rag_bm25.analysis.runs import is_syllabic
 from rag_bm25.analysis.text import AnalysedText
 from rag_bm25.budget import check_budget
-from rag_bm25.definitions import check_fields
+from rag_bm25.definitions import UNSET, check_fields, fill, repr_of_given
 from rag_bm25.query.additions import Addition, ExpandedQuery
 from rag_bm25.query.spelling import MAX_LOOKUPS, Fuzzy, Speller, most_frequent
 from rag_bm25.query.synonyms import Synonyms
@@ -44,15 +42,16 @@ prefixes of a query are completed; any others are words like all others.
 _NUMBERED = re.compile(rf"第\s*(?:(\d{{1,4}})|([{HAN_DIGITS}十百千]{{1,7}}))\s*([条條章节節款项項编編篇卷部])")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class QueryExpansion:
-    """Terms to add to queries.
+    """Terms to add to queries. What is not given is as in the index; None takes what the index has away.
 
     Parameters
     ----------
-    synonyms : Synonyms or mapping of str to sequence of str, optional
-        Synonyms by the words that they stand for, see :class:`rag_bm25.query.synonyms.Synonyms`.
-    fuzzy : Fuzzy or bool, optional
+    synonyms : Synonyms, mapping of str to sequence of str, or None
+        Synonyms by the words that they stand for, see :class:`rag_bm25.query.synonyms.Synonyms`; a mapping is kept as
+        these.
+    fuzzy : Fuzzy, bool or None
         Near spellings to search for, too; True for those of ``Fuzzy()``. They need rapidfuzz.
     synonym_phrases : bool
         Whether a synonym of several words is searched for as a phrase: by the bigrams across its words, if the index
@@ -65,26 +64,53 @@ class QueryExpansion:
     --------
     >>> QueryExpansion(fuzzy=True, synonyms={"合同": ["协议"]}).spelling
     Fuzzy(max_edits='auto', prefix_length=1, max_terms=5, terms='unknown')
+    >>> QueryExpansion(synonyms=None)
+    QueryExpansion(synonyms=None)
     """
 
-    synonyms: Synonyms | Mapping[str, Sequence[str]] | None = None
-    fuzzy: Fuzzy | bool | None = None
-    synonym_phrases: bool = True
-    numerals: bool = True
+    synonyms: Synonyms | Mapping[str, Sequence[str]] | None = UNSET
+    fuzzy: Fuzzy | bool | None = UNSET
+    synonym_phrases: bool = UNSET
+    numerals: bool = UNSET
 
     def __post_init__(self) -> None:
         check_fields(self)
-        _ = self.rules  # refuses what is no synonym
+        if isinstance(self.synonyms, Mapping):
+            object.__setattr__(self, "synonyms", Synonyms.of(self.synonyms))
+
+    def __repr__(self) -> str:
+        return repr_of_given(self)
+
+    def over(self, base: QueryExpansion) -> QueryExpansion:
+        """Return this expansion, with the values of `base` where it has none.
+
+        Parameters
+        ----------
+        base : QueryExpansion
+            That of the index.
+
+        Returns
+        -------
+        QueryExpansion
+            All of its values are given if those of `base` are.
+        """
+        return fill(self, base)
 
     @property
     def spelling(self) -> Fuzzy | None:
         """How near spellings are found, if they are."""
-        return Fuzzy() if self.fuzzy is True else self.fuzzy or None
+        if isinstance(self.fuzzy, Fuzzy):
+            return self.fuzzy
+        return Fuzzy() if self.fuzzy is True else None
 
-    @cached_property
+    @property
     def rules(self) -> Synonyms | None:
-        """The synonyms as rules."""
-        return Synonyms.of(self.synonyms) if isinstance(self.synonyms, Mapping) else self.synonyms
+        """The synonyms, if they are given."""
+        return self.synonyms if isinstance(self.synonyms, Synonyms) else None
+
+
+DEFAULT_EXPANSION = QueryExpansion(synonyms=None, fuzzy=None, synonym_phrases=True, numerals=True)
+"""The expansion of an index whose config names no other."""
 
 
 @dataclass(frozen=True)
@@ -92,9 +118,12 @@ class Expander:
     """Analyse a query and add to its terms."""
 
     analyzer: TextAnalyzer
-    expansion: QueryExpansion = QueryExpansion()
+    expansion: QueryExpansion = DEFAULT_EXPANSION
     synonyms: SynonymTable | None = None  # those of the expansion, for this analyzer
     look_up: Callable[[], TermLookup] | None = None  # reads the vocabulary, where a query asks for it
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "expansion", self.expansion.over(DEFAULT_EXPANSION))
 
     def expand(self, query: Query, dfs: DfLookup) -> ExpandedQuery:
         """Analyse the parts of a query one by one, and collect their terms and the additions."""
@@ -108,7 +137,6 @@ class Expander:
                 expanded.additions.update(completed)
             else:
                 self._add_text(part, expanded, speller)
-        expanded.additions.update(self._pairs(expanded, dfs))
         return expanded
 
     def _speller(self, dfs: DfLookup) -> Speller | None:
@@ -123,8 +151,9 @@ class Expander:
         for match in self.synonyms.matches(text.words) if self.synonyms is not None else ():
             expanded.additions.update(self._synonyms(match, text.words, part.boost))
             counts -= Counter(match.source.terms if match.replaced else ())
-        for term, count in counts.items():
-            expanded.own[term] += [part.boost] * count
+        expanded.own.update(counts)
+        for term, count in counts.items() if part.boost != 1 else ():
+            expanded.boosts[term] += [part.boost] * count
         for term in text.question_terms:
             expanded.questions[term].append(part.boost)
         if speller is not None:
@@ -167,23 +196,23 @@ class Expander:
                 return [Addition(AnalysedText((term,)), stands_for, reason, like, factors) for term in terms]
         return []
 
-    def _pairs(self, expanded: ExpandedQuery, dfs: DfLookup) -> Iterator[Addition]:
+    def pairs(self, expanded: ExpandedQuery, known: set[str], dfs: DfLookup) -> Iterator[Addition]:
         """Yield the pairs that hold a character of the query, where chunks have no term for it wherever it stands.
 
         That is a common ideograph, if chunks have nothing else of the query, beside which it says little; or a syllable
-        of kana or hangul, also if none has it as a word.
+        of kana or hangul, also if none has it as a word. Chunks have those terms of the query that are known.
         """
         own = expanded.own
         alone = [word for word in own if is_single(word) and BIGRAM_MARK + word not in own]
         if not alone or self.look_up is None:
             return
-        if expanded.additions or any(dfs([term])[0] for term in own if term not in alone):
-            alone = [word for word in alone if is_syllabic(word) and not dfs([word])[0]]
+        if expanded.additions or not known & own.keys() <= set(alone):
+            alone = [word for word in alone if is_syllabic(word) and word not in known]
         for word in alone[:MAX_LOOKUPS]:
             check_budget()
             pairs = most_frequent(self.look_up().pairs_with(word), dfs, MAX_COMPLETIONS)
             like = tuple(most_frequent([*pairs, word], dfs, 1))
-            factors = _boost(math.fsum(own[word]) / len(own[word]))
+            factors = expanded.mean_boost(word)
             for pair in pairs:
                 yield Addition(AnalysedText(()), frozenset([word]), f"holds {word!r}", like, factors, phrase=(pair,))
 

@@ -151,7 +151,7 @@ def explain_factors(query: QueryFacts, at: int) -> list[Explanation]:
 
 
 def _explain_repetition(weighting: QueryWeighting, qtf: int) -> Explanation:
-    if weighting.k3 is None:
+    if weighting.k3 is None or qtf == 1:  # which stays 1
         return Explanation(qtf, "qtf, occurrences in the query")
     details = (Explanation(qtf, "qtf, occurrences in the query"), Explanation(weighting.k3, "k3"))
     value = float(weighting.term_weights(qtf))

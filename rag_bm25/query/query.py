@@ -15,21 +15,27 @@ MIN_BOOST, MAX_BOOST = 0.001, 1000.0
 MAX_QUERY_CHARACTERS = 65_535
 MAX_QUERY_PARTS = 16_384
 
-_BOOST = r"\^(?P<boost>\d+(?:\.\d+)?|\.\d+)(?![A-Za-z0-9_^]|\.\d)"
-_WORD = r"""(?<![^\s"“”])[^\s"“”*^]+"""
-_SIGNS = r"[!-/:-@\[-`{-~]+(?!\S)"  # an arrow or a face, and no condition
+_QUOTES = '"＂“”„«»「」『』'
+_QUOTED = r"""(?: "[^"]+" | “[^“”]+” | ["＂“][^"＂“”]+["＂”] | ”[^“”]+” | „[^"“”„]+["“”]
+    | «[^«»]+» | »[^«»]+« | 「[^「」]+」 | 『[^『』]+』 )"""
+"""A text in quotes of any language, or of a keyboard that opens with one kind and closes with another."""
+_BOOST = r"[\^＾](?P<boost>\d+(?:\.\d+)?|\.\d+)(?![A-Za-z0-9_^＾]|\.\d)"
+_WORD = rf"(?<![^\s{_QUOTES}])[^\s{_QUOTES}*＊^＾]+"
+_NO_CONDITION = r"[!-/:-@\[-`{-~]+(?!\S)"  # an arrow or a face
+_ALL, _NONE = "+＋", "-－"
 _OPERATOR = re.compile(
-    rf"""(?<!\S) (?P<sign>[+-])
-        (?: "(?P<signed_quoted>[^"]+)" | “(?P<signed_curled>[^“”]+)” | (?P<signed>(?!{_SIGNS})[^\s"“”+\-][^\s"“”^]*) )
+    rf"""(?<!\S) (?P<sign>[{_ALL}\{_NONE}])
+        (?: (?P<signed_quoted>{_QUOTED})
+          | (?P<signed>(?!{_NO_CONDITION})[^\s{_QUOTES}{_ALL}\{_NONE}][^\s{_QUOTES}^＾]*) )
         (?: {_BOOST.replace("boost", "signed_boost")} )?
-    | (?<![A-Za-z0-9\\]) (?: "(?P<quoted>[^"]+)" | “(?P<curled>[^“”]+)” ) (?: {_BOOST} )?
-    | (?P<prefix>{_WORD}) \* (?: {_BOOST.replace("boost", "prefix_boost")} | (?=\s|$) )
+    | (?<![A-Za-z0-9\\]) (?P<quoted>{_QUOTED}) (?: {_BOOST} )?
+    | (?P<prefix>{_WORD}) [*＊] (?: {_BOOST.replace("boost", "prefix_boost")} | (?=\s|$) )
     | (?P<word>{_WORD}) {_BOOST.replace("boost", "word_boost")}""",
     re.VERBOSE,
 )
 
 
-_ESCAPED = re.compile(r"(?<!\S)\\(?=[+\-\"“])")
+_ESCAPED = re.compile(rf"(?<!\S)\\(?=[{_ALL}\{_NONE}{_QUOTES}])")
 MAX_SLOP = 1000
 
 
@@ -178,8 +184,9 @@ class Query:
         while ``-"several words"`` leaves out chunks with all of them.
 
         A boost applies to everything since the last white space. To boost a part of a Chinese sentence, put that part
-        into quotes: ``解除"合同"^2``. Signs without a meaning, as in ``x^``, ``^2``, ``C*D``, ``a-b``, ``--all`` or
-        ``->``, are text, and so is a sign after a backslash: ``\-5``, ``\"quoted"``.
+        into quotes: ``解除"合同"^2``. Quotes may be “ ”, „ “, « », 「 」, 『 』, or straight at one end and curled at
+        the other, and signs full-width: ``－word``. Signs without a meaning, as in ``x^``, ``^2``, ``C*D``, ``a-b``,
+        ``--all`` or ``->``, are text, and so is a sign after a backslash: ``\-5``, ``\"quoted"``.
 
         Parameters
         ----------
@@ -197,7 +204,7 @@ class Query:
         parts: list[QueryPart] = []
         conditions: dict[str, list[str]] = {"must": [], "must_not": [], "phrases": []}
         is_rest = False
-        while match := _OPERATOR.search(text, int(is_rest and text[:1] in "+-")):
+        while match := _OPERATOR.search(text, int(is_rest and text[:1] in _ALL + _NONE)):
             parts += _plain_part(text[: match.start()])
             part, condition = _operator_part(match)
             if condition is not None and not _is_blank(part.text):
@@ -271,12 +278,12 @@ def _operator_part(match: re.Match[str]) -> tuple[QueryPart, str | None]:
     """Return a part, and the condition that it is as well."""
     found = match.groupdict()
     boost = found["signed_boost"] or found["boost"] or found["prefix_boost"] or found["word_boost"] or 1.0
-    phrase = found["quoted"] or found["curled"]
-    signed = found["signed_quoted"] or found["signed_curled"] or found["signed"]
+    phrase, signed_phrase = (text and text[1:-1] for text in (found["quoted"], found["signed_quoted"]))
+    signed = signed_phrase or found["signed"]
     part = QueryPart(signed or phrase or found["prefix"] or found["word"], float(boost), found["prefix"] is not None)
     if signed:
         required = "must" if found["signed"] else "phrases"
-        return part, required if found["sign"] == "+" else "must_not"
+        return part, required if found["sign"] in _ALL else "must_not"
     return part, "phrases" if phrase and not found["boost"] else None
 
 

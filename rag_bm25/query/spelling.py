@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias, TypeVar
 
 import numpy as np
 
+from rag_bm25.analysis.text import AnalysedText
 from rag_bm25.budget import check_budget
 from rag_bm25.definitions import Between, check_fields
 
@@ -35,6 +36,8 @@ NAME = re.compile(rf"[^\W_{_HAN}]+")
 _NUMERALS = frozenset("〇零一二三四五六七八九十百千万亿两")
 _SHORTEST, _LONGEST = 3, 8  # characters of a Chinese word; of two, one right one says too little
 _FEWEST_SINGLES = 2
+_SHORTEST_STEM, _LONGEST_ENDING = 4, 7  # letters of authent-ication
+_MOST_NEAR = 50  # terms near a beginning
 
 
 def most_frequent(terms: Sequence[str], dfs: DfLookup, limit: int) -> list[str]:
@@ -128,6 +131,29 @@ class Speller:
     def respell_words(self, words: Iterable[str]) -> list[Respelling]:
         """Find near spellings of words of letters, for those that have some."""
         return [found for word in self._within_limit(words) if (found := self._respell_word(word)).terms]
+
+    def terms_near(self, word: str, term: str) -> list[str]:
+        """Return the terms that may have a form near a word in small letters, whose own term is given, nearest first.
+
+        A misspelt word has another stem than the right one, or none: of ``migrtion``, the beginning ``migrt`` is near
+        the term ``migrat``, and the analyzer makes this of ``migrat`` with the ending ``ion``.
+        """
+        edits: dict[str, int] = {}
+        for _ in self._within_limit([term]):
+            edits = self._frequent_within(term)
+        for end in self._within_limit(range(max(_SHORTEST_STEM, len(word) - _LONGEST_ENDING), len(word) + 1)):
+            for near, count in self._frequent_within(word[:end]).items():
+                if count < edits.get(near, count + 1) and self._is_form(near + word[end:], near):
+                    edits[near] = count
+        return sorted(most_frequent(list(edits), self.dfs, len(edits)), key=edits.__getitem__)[: self.fuzzy.max_terms]
+
+    def _frequent_within(self, text: str) -> dict[str, int]:
+        """Return the most frequent terms near a text, with their edits."""
+        edits = self.lookup.within(text, self.fuzzy.edits(text), self.fuzzy.prefix_length)
+        return {term: edits[term] for term in most_frequent(list(edits), self.dfs, _MOST_NEAR)}
+
+    def _is_form(self, word: str, term: str) -> bool:
+        return AnalysedText.of_query(self.analyzer, word).words == (term,)
 
     def respell_pieces(self, text: str) -> list[Respelling]:
         """Find near spellings of the pieces of Chinese in a text, for those that have some."""

@@ -41,7 +41,7 @@ class SynonymRule:
 
     sources: tuple[str, ...]
     targets: _Words  # with their weights, in 0.001..1
-    where: str  # place of the rule, for messages
+    where: str = field(compare=False)  # place of the rule, for messages
 
 
 @dataclass(frozen=True)
@@ -132,6 +132,37 @@ class Synonyms:
         if not isinstance(mapping, Mapping):
             raise InputError(f"synonyms must be a mapping, got {type(mapping).__name__}")
         return cls(tuple(_make_rule(source, targets) for source, targets in mapping.items()))
+
+    def to_lists(self) -> list[Any]:
+        """Return the rules as JSON has them: the words on the left, and those on the right with their weights.
+
+        Returns
+        -------
+        list
+            For :meth:`from_lists`.
+        """
+        return [[list(rule.sources), list(map(list, rule.targets))] for rule in self.rules]
+
+    @classmethod
+    def from_lists(cls, rules: Iterable[Any]) -> Synonyms:
+        """Return the rules of :meth:`to_lists`.
+
+        Parameters
+        ----------
+        rules : iterable of list
+            As they were returned.
+
+        Raises
+        ------
+        InputError
+            A word is blank, or a weight is out of its range.
+        """
+        made = []
+        for number, (sources, targets) in enumerate(rules, 1):
+            where = f"synonyms rule {number}"
+            words = tuple(_check_word(text, weight, where) for text, weight in targets)
+            made.append(SynonymRule(tuple(_check_word(text, 1.0, where)[0] for text in sources), words, where))
+        return cls(tuple(made))
 
     def __repr__(self) -> str:
         return f"Synonyms({len(self.rules)} rules)"

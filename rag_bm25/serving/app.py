@@ -17,6 +17,8 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
+from rag_bm25.definitions import read_json
+from rag_bm25.errors import ParameterError
 from rag_bm25.serving.agents import build_mcp_server
 from rag_bm25.serving.answers import RefusedError, to_bytes
 from rag_bm25.serving.fields import read, read_words
@@ -40,6 +42,8 @@ PARSING = threading.Lock()  # no other thread goes on meanwhile: two in turns wo
 
 def build_app(server: Served, settings: Settings) -> Starlette:
     """Return the application: the API, MCP, the page, and what watches over them."""
+    if settings.tokens is not None:
+        settings.tokens.check_scopes(server.check)
     manager = StreamableHTTPSessionManager(
         build_mcp_server(server, allow_writes=settings.allow_writes),
         json_response=True,
@@ -126,7 +130,9 @@ async def _receive_body(request: HttpRequest, most: int) -> bytes:
 def _parse_json(body: bytes) -> dict[str, Any]:
     try:
         with PARSING:
-            given = json.loads(body, parse_constant=_refuse_constant)
+            given = read_json(body, parse_constant=_refuse_constant)
+    except ParameterError as error:
+        raise RefusedError(400, "bad_request", str(error)) from None
     except (RecursionError, ValueError) as error:
         reason = error.msg if isinstance(error, json.JSONDecodeError) else "not UTF-8, or not JSON"
         raise RefusedError(400, "bad_request", f"the body must be a JSON object: {reason}") from None

@@ -16,9 +16,7 @@ from rag_bm25.definitions import (
     parse_words,
     read_options,
     schema_of,
-    takes_many,
 )
-from rag_bm25.errors import ParameterError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -78,13 +76,8 @@ def read(model: type[R], plain: Mapping[str, Any]) -> R:
 def read_words(model: type[R], words: Mapping[str, list[str]]) -> R:
     """Read a request of a query string, which spells arguments as the command line does."""
     own = arguments_of(model)
-    return read(model, {name: _parse(own[name], some) if name in own else some for name, some in words.items()})
-
-
-def _parse(option: Option, words: list[str]) -> Any:
-    if len(words) > 1 and not takes_many(option.kind):
-        raise ParameterError(f"{option.name} must be given once, got {len(words)} times")
-    return parse_words(option.kind, words)
+    parsed = {name: parse_words(name, own[name].kind, some) if name in own else some for name, some in words.items()}
+    return read(model, parsed)
 
 
 def schema(model: type[Request]) -> dict[str, Any]:

@@ -85,7 +85,7 @@ class Operations:
 
     def why(self, asked: requests.Why) -> dict[str, Any]:
         """Return why a search finds nothing, or does not find a chunk."""
-        scope = {**asked.scope(), "chunk_namespace": asked.chunk_namespace}
+        scope = {**asked.scope(), "chunk_namespace": asked.chunk_namespace, "part": asked.part}
         found = self._index.diagnose(asked.to_query(), asked.id, asked.k, **scope, **asked.options)
         return {"diagnosis": {**found.to_dict(), "text": str(found)}}
 

@@ -166,10 +166,13 @@ class Why(SearchFields):
         Id of the chunk; without, why nothing is found.
     chunk_namespace : str
         Namespace of the chunk, if several that are searched have its id.
+    part : int
+        Place of its index, as the hit has it, if several indexes are searched as one.
     """
 
     id: Id | None = None
     chunk_namespace: str | None = None
+    part: Annotated[int, Between(0, MAX_HITS)] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

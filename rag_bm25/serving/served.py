@@ -61,6 +61,13 @@ class Served:
         self._plan = plan
         self._ingestion: asyncio.Task[None] | None = None
 
+    def check(self, access: Access) -> None:
+        """Raise FilterError if the engine cannot evaluate the filter of an access; one that is down cannot tell."""
+        if access.filter is not None:
+            part = narrow(self._index, filter=access.filter, namespace=access.namespaces)
+            with suppress(StoreError):
+                next(part.chunks(namespace=None), None)
+
     async def ask(self, call: Call, read: Callable[[], Request], finish: Callable[[Any, dict[str, Any]], R]) -> R:
         """Answer a request in a thread of the gate, where it is read, too; `finish` makes of both what is sent.
 

@@ -17,14 +17,15 @@ from hashlib import sha256
 from hmac import compare_digest
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, cast
 
-from rag_bm25.definitions import Between, options_of, read_options
+from rag_bm25.definitions import Between, options_of, read_json, read_options
 from rag_bm25.documents.checks import check_namespace
-from rag_bm25.errors import ParameterError, RagBM25Error
+from rag_bm25.errors import FilterError, ParameterError, RagBM25Error
 from rag_bm25.filters import FilterMapping, parse_filter
 from rag_bm25.serving.access import Access
 from rag_bm25.serving.answers import LOGGER
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 MAX_BYTES = 1 << 20
@@ -93,6 +94,12 @@ class TokenFile:
         self._data: bytes | None = _read(path)
         self._tokens = read_tokens(path, self._data)
         self._problem = ""
+        self._check: Callable[[Access], None] = lambda _: None
+
+    def check_scopes(self, check: Callable[[Access], None]) -> None:
+        """Have each scope checked by the index, now and after each change: `check` raises what is wrong."""
+        self._check = check
+        self._require_scopes(self._tokens)
 
     def find(self, token: bytes) -> Access | None:
         """Return what a token gives access to; None if there is no such token."""
@@ -107,13 +114,25 @@ class TokenFile:
             data = _read(self._path)
             if data == self._data:
                 return
-            self._tokens = read_tokens(self._path, data)
+            tokens = read_tokens(self._path, data)
+            self._require_scopes(tokens)
+            self._tokens = tokens
         except ParameterError as error:
             problem = str(error)
         self._data = data
         if problem and problem != self._problem:
             LOGGER.error("%s; the former tokens stay in force", problem)
         self._problem = problem
+
+    def _require_scopes(self, tokens: Sequence[Token]) -> None:
+        """Refuse a filter that the engine of the index cannot evaluate: each request would be."""
+        name = ""
+        try:
+            for token in tokens:
+                name = token.name
+                self._check(token.access)
+        except FilterError as error:
+            raise ParameterError(f"{self._path}, the token {name!r}: {error}") from None
 
 
 def _read(path: Path) -> bytes:
@@ -140,7 +159,7 @@ def read_tokens(path: Path, data: bytes) -> tuple[Token, ...]:
     for number, line in enumerate(data.split(b"\n"), 1):
         if line.strip():
             try:
-                token = Token.read(json.loads(line.decode(), object_pairs_hook=_to_object))
+                token = Token.read(read_json(line.decode()))
                 _require_new(token, tokens, digests)
             except RagBM25Error as error:
                 raise ParameterError(f"{path}, line {number}: {error}") from None
@@ -149,14 +168,6 @@ def read_tokens(path: Path, data: bytes) -> tuple[Token, ...]:
             tokens[token.name] = token
             digests.add(token.digest)
     return tuple(tokens.values())
-
-
-def _to_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return a JSON object; a key that it had twice would have the last value, and people see the first."""
-    given = dict(pairs)
-    if len(given) < len(pairs):
-        raise ParameterError("a key must be given once")
-    return given
 
 
 def _require_new(token: Token, names: Container[str], digests: Container[str]) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 import numpy as np
 
 from rag_bm25.checks import parameter_error
-from rag_bm25.definitions import UNSET, Between, check_fields, fill, given_fields
+from rag_bm25.definitions import UNSET, Between, check_fields, fill, repr_of_given
 from rag_bm25.weighting.document import K1, DocumentWeighting
 from rag_bm25.weighting.fields import B  # noqa: TC001 - the definitions of options
 from rag_bm25.weighting.formulas import WEIGHTINGS
@@ -47,7 +47,7 @@ class QueryWeighting:
     epsilon : float
         IDF of a word in half of the chunks or more, as a share of the mean IDF, in (0, 1000]. For ``idf="epsilon"``.
     k3 : float or None
-        Saturation of words that the query repeats, in 0..1000000; None for none.
+        Saturation of words that the query repeats, in 0..1000000, 4 by default; None counts them linearly.
     bigram_weight, character_weight : float
         Weights of bigrams of Chinese characters, and of single ones, in 0..1000.
     word_bigram_weight : float
@@ -94,8 +94,7 @@ class QueryWeighting:
         check_fields(self)
 
     def __repr__(self) -> str:
-        given = ", ".join(f"{name}={value!r}" for name, value in given_fields(self).items())
-        return f"QueryWeighting({given})"
+        return repr_of_given(self)
 
     def over(self, base: QueryWeighting) -> QueryWeighting:
         """Return this weighting, with the values of `base` where it has none.
@@ -171,6 +170,28 @@ class QueryWeighting:
             asked["chunk_size"] = mean_length
         return replace(stored, **asked) if asked else stored
 
+    def without_stored(self, stored: DocumentWeighting) -> QueryWeighting:
+        """Return the same weighting without a k1 or b that the chunks are stored with.
+
+        Parameters
+        ----------
+        stored : DocumentWeighting
+            The one that they are stored with.
+
+        Returns
+        -------
+        QueryWeighting
+            One that weighs no chunk again for what it has already.
+
+        Examples
+        --------
+        >>> QueryWeighting(k1=1.5, b=0.4).without_stored(DocumentWeighting(500, k1=1.5, b=0.75))
+        QueryWeighting(k1=None, b=0.4)
+        """
+        own = {"k1", "b"} & set(WEIGHTINGS[stored.form].parameters)
+        same: dict[str, Any] = {name: None for name in own if getattr(self, name) == getattr(stored, name)}
+        return replace(self, **same) if same else self
+
     def term_weights(self, qtf: ArrayLike) -> NDArray[np.float64]:
         """Weight of repeated query terms: `qtf`, or :math:`qtf (k_3 + 1) / (qtf + k_3)`.
 
@@ -215,5 +236,5 @@ class QueryWeighting:
         return self.term_weights(qtf) * idf(self.idf, df, corpus, self.epsilon, channel, gain)
 
 
-DEFAULT_WEIGHTING = QueryWeighting("epsilon", 0.25, None, 0.5, 0.3, 0.15, 2.0, 0.3, None, None, "chunk_size")
+DEFAULT_WEIGHTING = QueryWeighting("epsilon", 0.25, 4.0, 0.5, 0.3, 0.15, 2.0, 0.3, None, None, "chunk_size")
 """The weighting of an index whose config names no other."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -26,6 +26,7 @@ class Write:
     numbers: Numbers
     versions: NDArray[np.int32]  # of the texts afterwards, 0 for none
     part: int = -1  # in the filter of a deletion
+    writer: int = 0  # of those that write at once
 
     def __str__(self) -> str:
         return f"{self.kind} {len(self.numbers):,} in {self.namespace!r}"
@@ -91,6 +92,25 @@ class Model:
         writes += self.apply(self._puts(deleted[::2]))
         missing = max(0, target - len(self.stored()))
         return writes + self.apply(self._puts(np.arange(self.used, self.used + missing), kind="stream"))
+
+    def day(self, rng: random.Random, size: int, writers: int) -> list[Write]:
+        """Draw and apply a day of several writers: a tenth is changed, some are deleted, as many are new."""
+        there, free = self._some_stored(rng, size), np.flatnonzero(self.versions <= 0)
+        changed, deleted = np.split(there[: 3 * len(there) // 20], [len(there) // 10])
+        new = free[rng.sample(range(len(free)), min(len(free), size - len(there) + len(deleted)))]
+        return [
+            replace(write, writer=writer)
+            for writer in range(writers)
+            for writes in (
+                self._puts(np.concatenate([changed, new])[writer::writers]),
+                self._deletions(deleted[writer::writers]),
+            )
+            for write in self.apply(writes)
+        ]
+
+    def everything(self) -> list[Write]:
+        """Write all that is stored once more."""
+        return self._puts(self.stored(), newer=0)
 
     def _puts(self, numbers: Numbers, *, newer: int = 1, kind: Kind = "add") -> list[Write]:
         """Write the next version of chunks, or with `newer=0` the stored one."""

@@ -37,6 +37,11 @@ def in_new_process(function: Callable[..., _T], *args: Any) -> _T:
     return value
 
 
+def in_this_one(function: Callable[..., _T], *args: Any) -> _T:
+    """Call a function where no other process can have the index."""
+    return function(*args)
+
+
 def _answer(writer: Connection, function: Callable[[], Any]) -> None:
     try:
         answer = True, function()

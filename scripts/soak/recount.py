@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,10 @@ from support.reference import chunk_weight, idf, length_norm
 
 from rag_bm25 import Analyzer
 from soak.model import Model, number_of
+from soak.places import CONFIG
 from soak.texts import Texts
 from soak.told import Told
-from soak.visits import CONFIG, HITS, SHOWN, Place, Question, Seen, Visitor
+from soak.visits import HITS, SHOWN, Question, Seen, Visitor
 
 NO_TERMS = 0  # dimension of chunks without terms
 CLOSE = 1e-5
@@ -24,11 +26,11 @@ def recount(visitor: Visitor, model: Model, questions: list[Question]) -> Seen:
     with seen.timed("recount"):
         told = Told.read(visitor.file)
         counted = _Recount(visitor.texts, model, _wanted(told, questions), seen)
-        counted.run(visitor.place)
+        counted.run(visitor.place.rows(told.generation))
         counted.compare(told)
         for question in questions:
             _Answer(question, told, counted, visitor.texts, seen).check()
-    seen.figures["log rows"] = visitor.place.log_rows()
+    seen.figures |= visitor.place.sizes(told.generation)
     return seen
 
 
@@ -51,8 +53,8 @@ class _Recount:
         self.df: dict[str, Counter[int]] = {}
         self.postings: dict[tuple[str, int], dict[int, float]] = {}  # namespace and term id -> chunk number -> weight
 
-    def run(self, place: Place) -> None:
-        for row in place.rows():
+    def run(self, rows: Iterable[dict[str, Any]]) -> None:
+        for row in rows:
             self._take(row)
         for number in np.flatnonzero((self._model.versions > 0) & ~self._met)[:SHOWN]:
             self._faults.append(f"row of chunk {number} is not there")
@@ -113,7 +115,7 @@ class _Answer:
         self._counted = counted
         self._texts = texts
         self._faults = seen.faults
-        self._analyzer = Analyzer()
+        self._analyzer, self._k1 = Analyzer(), told.k1
         self._ids = {term: told.ids.get(term) or NO_TERMS for term in {**question.terms, **question.question_words}}
 
     def check(self) -> None:
@@ -138,24 +140,12 @@ class _Answer:
         return scores
 
     def _weights(self) -> dict[str, float]:
-        terms, shares = self._question.terms, self._shares()
+        terms = self._question.terms
         beside_chinese = any(term.startswith("\0") and " " not in term and len(term) > 2 for term in terms)
-        weights = {term: times * shares.get(term, 1.0) for term, times in terms.items()}
+        weights: dict[str, float] = dict(terms)
         if any(map(self._postings, terms)):
             weights |= {word: n * CONFIG.question_word_weight for word, n in self._question.question_words.items()}
         return {term: n * self._idf(term) * _kind_weight(term, beside_chinese) for term, n in weights.items()}
-
-    def _shares(self) -> dict[str, float]:
-        """Return the factor of each term of a name such as S5-D2, which counts as the heaviest of its words."""
-        terms, of_occurrences = self._question.terms, defaultdict[str, list[float]](list)
-        for name in self._analyzer.compounds(self._question.query):
-            weights = list(map(self._idf, name))
-            for term in filter(terms.__contains__, name):
-                of_occurrences[term].append(max(weights) / sum(weights) if any(weights) else 1.0)
-        return {
-            term: sum([*shares, *[1.0] * terms[term]][: terms[term]]) / terms[term]
-            for term, shares in of_occurrences.items()
-        }
 
     def _idf(self, term: str) -> float:
         num_chunks, df = self._counted.chunks[self._question.namespace], len(self._postings(term))
@@ -170,7 +160,7 @@ class _Answer:
         tokens = self._analyzer(text)
         norm = length_norm(len(text), CONFIG.chunk_size, CONFIG.b)
         for term in self._ids.keys() & set(tokens):
-            expected = chunk_weight("bm25", tokens.count(term), norm, CONFIG.k1, None)
+            expected = chunk_weight("bm25", tokens.count(term), norm, self._k1, None)
             stored = self._postings(term).get(number, 0.0)
             if not _close(stored, expected):
                 self._faults.append(f"weight of {term!r} in chunk {number}: {stored}, expected {expected}")

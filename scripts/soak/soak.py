@@ -39,6 +39,7 @@ class Soak:
     done: int = 0  # visits of an earlier run, which are drawn and skipped
     rows: list[dict[str, float]] = field(default_factory=list)  # figures of each full check
     visits: int = 0  # number of openings
+    columns: tuple[str, ...] = COLUMNS
 
     def __post_init__(self) -> None:
         self.model = Model(self.capacity)
@@ -101,9 +102,9 @@ class Soak:
 
     def table(self) -> str:
         """Return a table with the figures of each full check."""
-        cells = [[_shown(row[name]) if name in row else "-" for name in COLUMNS] for row in self.rows]
-        widths = [max(map(len, column)) for column in zip(COLUMNS, *cells, strict=True)]
-        lines = [COLUMNS, *cells]
+        cells = [[_shown(row[name]) if name in row else "-" for name in self.columns] for row in self.rows]
+        widths = [max(map(len, column)) for column in zip(self.columns, *cells, strict=True)]
+        lines = [self.columns, *cells]
         return "\n".join("  ".join(map(str.rjust, line, widths)) for line in lines)
 
 

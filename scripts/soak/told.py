@@ -11,11 +11,13 @@ from rag_bm25 import BM25Index
 
 @dataclass(frozen=True)
 class Told:
-    """N, lengths and df of each namespace, and the id of each term."""
+    """N, lengths and df of each namespace, the id of each term, k1, and the generation."""
 
     sums: dict[str, tuple[int, int]] = field(default_factory=dict)  # namespace -> N, sum of lengths
     df: dict[str, dict[int, int]] = field(default_factory=dict)  # namespace -> term id -> df
     ids: dict[str, int | None] = field(default_factory=dict)
+    k1: float = 0.0
+    generation: int = 1
 
     @classmethod
     def by(cls, index: BM25Index) -> Told:
@@ -26,6 +28,8 @@ class Told:
             {name: (total.num_chunks, total.total_length) for name, total in totals.items()},
             {name: dict(zip(total.ids.tolist(), total.df.tolist(), strict=True)) for name, total in totals.items()},
             {term: vocabulary.id(term) for term in vocabulary},
+            index.config.k1,
+            index._store.generation,  # noqa: SLF001
         )
 
     @classmethod

@@ -11,18 +11,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
-from rag_bm25 import BM25Index, Chunk, IndexConfig, Progress, Query, QueryWeighting
+from rag_bm25 import BM25Index, Chunk, Progress, Query, QueryWeighting
 from rag_bm25.analysis.text import AnalysedText
 from soak.model import NAMESPACES, PARTS, Model, Write, chunk_id, namespace_of
+from soak.places import CONFIG, Place
 from soak.processes import memory
 from soak.texts import Texts, rare_word
 from soak.told import Told
 
-CONFIG = IndexConfig(chunk_size=150, length_unit="characters")
 Depth = Literal["none", "quick", "whole"]
-CONNECTING = 5  # attempts
 SAMPLE = 50  # of chunks, and of texts
 QUESTIONS = 4
 HITS = 10
@@ -30,61 +29,6 @@ MOST_POSTINGS = 20_000  # of a word that is searched for: the recount keeps them
 SHOWN = 5
 PROGRESS_EVERY = 50_000
 COMPLETIONS = 50
-
-
-class Place(Protocol):
-    """Location of an index."""
-
-    def open(self) -> BM25Index: ...
-
-    def log_rows(self) -> int:
-        """Count the rows of the statistics log; the index must be closed."""
-        ...
-
-    def rows(self) -> Iterator[dict[str, Any]]:
-        """Yield id, namespace, text, length and sparse of each stored chunk."""
-        ...
-
-
-@dataclass(frozen=True)
-class MilvusPlace:
-    """A file of the embedded engine, or a server."""
-
-    uri: str
-    collection: str
-    token: str | None = None
-
-    def open(self) -> BM25Index:
-        return BM25Index.open(self.uri, self.collection, config=CONFIG, token=self.token)
-
-    def log_rows(self) -> int:
-        with self._pymilvus(log := f"{self.collection}_bm25") as client:
-            return int(client.query(log, filter="", output_fields=["count(*)"])[0]["count(*)"])
-
-    def rows(self) -> Iterator[dict[str, Any]]:
-        fields = ["id", "namespace", "text", "length", "sparse"]
-        with self._pymilvus(self.collection) as client:
-            pages = client.query_iterator(self.collection, batch_size=1_000, filter="", output_fields=fields)
-            while page := pages.next():
-                yield from page
-
-    @contextmanager
-    def _pymilvus(self, collection: str) -> Iterator[Any]:
-        """Connect by pymilvus alone; on a busy machine the engine may start too slowly for one attempt."""
-        from pymilvus import MilvusClient, MilvusException
-
-        for left in reversed(range(CONNECTING)):
-            try:
-                client = MilvusClient(self.uri, token=self.token or "")
-                break
-            except MilvusException:
-                if not left:
-                    raise
-        try:
-            client.load_collection(collection)
-            yield client
-        finally:
-            client.close()
 
 
 def preload() -> None:
@@ -128,6 +72,7 @@ class Visitor:
     place: Place
     texts: Texts
     workdir: Path  # keeps what the last visit was told
+    keeps_words: bool = True  # of deleted chunks, which a reindex forgets
 
     def visit(self, model: Model, writes: list[Write], seed: str, check: Depth = "quick") -> Seen:
         """Open the index, compare it with the model, then write."""
@@ -139,8 +84,7 @@ class Visitor:
                 _Checks(index, self, model, random.Random(seed), seen).all(whole=check == "whole")
             if not seen.faults:
                 with seen.timed("write"):
-                    for write in writes:
-                        self._write(index, write)
+                    self.write_all(index, writes, seen)
             seen.figures.update(memory())
         return seen
 
@@ -149,7 +93,11 @@ class Visitor:
         """The file of what the last visit was told."""
         return self.workdir / "told.pickle"
 
-    def _write(self, index: BM25Index, write: Write) -> None:
+    def write_all(self, index: BM25Index, writes: list[Write], seen: Seen) -> None:  # noqa: ARG002 - for others
+        for write in writes:
+            self.write(index, write)
+
+    def write(self, index: BM25Index, write: Write) -> None:
         ids = list(map(chunk_id, write.numbers.tolist()))
         if write.kind == "delete":
             index.delete(ids, namespace=write.namespace)
@@ -224,7 +172,7 @@ class _Checks:
     def _check_told(self) -> None:
         """Check that since the last visit no term was lost or got another id."""
         with self.seen.timed("telling"):
-            told, before = Told.by(self.index), Told.read(self.visitor.file)
+            told, before = Told.by(self.index), Told.read(self.visitor.file) if self.visitor.keeps_words else Told()
         for what, terms in (("lost", before.lost(told)), ("with another id", before.moved(told))):
             if terms:
                 number = f"{len(terms):,} of {len(before.ids):,} terms {what}, now {len(told.ids):,}"
@@ -253,11 +201,11 @@ class _Checks:
                 self._fault(f"{chunk_id(number)} should have version {version}, has {found}")
 
     def _check_known_terms(self, told: Told) -> None:
-        """Check that the vocabulary has the terms of some texts, including replaced and deleted ones."""
+        """Check that the vocabulary has the terms of some texts, of replaced and deleted ones where it keeps them."""
         used = self.model.used
         for number in self.rng.sample(range(used), min(SAMPLE, used)):
-            last = abs(int(self.model.versions[number]))
-            version = self.rng.randint(1, last) if last else 0
+            last = int(self.model.versions[number])
+            version = self.rng.randint(1, abs(last)) if last and self.visitor.keeps_words else max(last, 0)
             tokens = self._analyzer(self.visitor.texts.text(number, version)) if version else []
             missing = sorted(set(tokens) - told.ids.keys())
             if missing:

@@ -176,3 +176,33 @@ def test_secrets_are_hidden_and_the_rest_is_kept() -> None:
     assert hide_secrets("hunter22 abc /home/kim Bearer xyz", environment) == "*** abc /home/kim ***"
     plain = "HTTPSConnectionPool(host='api.example.com', port=443): Max retries exceeded with url /v1/embeddings"
     assert hide_secrets(plain, environment) == plain
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "File 'l2_supercat_tokenizer_config.json' not found",
+        "no model sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2",
+        "no folder /models/bge-small-zh-v1_5-onnx-int8",
+        "text-embedding-3-large-2024-01-25",
+    ],
+)
+def test_names_of_models_are_no_keys(name: str) -> None:
+    assert hide_secrets(name, {}) == name
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "sk-proj-abc123DEF",
+        "hf_abcdefgh1",
+        "ghp_0123456789abcdef",
+        "AKIAIOSFODNN7EXAMPLE",
+        "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.abc",
+        "3f9d2c7be01a4458a6c0d5e2b7f81920",
+        "3f9d2c7b-e01a-4458-a6c0-d5e2b7f81920",
+        "Zq8xW_2kLm9-vB4nR7tY1uJ6hG3fD5sA",
+    ],
+)
+def test_keys_are_hidden_by_their_form(key: str) -> None:
+    assert hide_secrets(f"401: {key} is wrong", {}) == "401: *** is wrong"

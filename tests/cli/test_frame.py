@@ -12,14 +12,15 @@ from support.memory_store import Collections
 
 from rag_bm25 import StoreError, __version__
 from rag_bm25.cli import main
-from rag_bm25.cli.app import WRITING, app
+from rag_bm25.cli.app import COMMANDS
+from rag_bm25.cli.commands import WRITING
 
 pytestmark = pytest.mark.usefixtures("databases")
-COMMANDS = ("ingest", "search", "explain", "stats", "verify", "delete", "calibrate", "evaluate")
+ROOT = Path(__file__).parents[2]
 
 
 def test_what_is_said_of_interrupted_writes_is_said_of_commands() -> None:
-    assert set(WRITING) <= {command.name for command in app.registered_commands}
+    assert set(WRITING) <= COMMANDS.keys()
 
 
 def test_without_arguments_help_is_shown() -> None:
@@ -34,7 +35,7 @@ def test_every_command_has_help_with_examples(command: str) -> None:
     result = run(command, "--help")
     assert result.exit_code == 0
     assert f"\n    rag-bm25 {command} " in result.stdout
-    assert "--json" in result.stdout
+    assert ("--json" in result.stdout) == (command not in ("serve", "token"))
 
 
 INTERRUPTED = """
@@ -210,6 +211,7 @@ def test_a_missing_package_is_named_with_its_extra(monkeypatch: pytest.MonkeyPat
                 raise ModuleNotFoundError(name=package)
 
     monkeypatch.setattr(sys, "meta_path", [Finder, *sys.meta_path])
+    monkeypatch.setattr(sys, "argv", ["rag-bm25", "stats"])
     with pytest.raises(SystemExit, match=f'error: the command line needs {package}: pip install "rag-bm25.cli."'):
         main()
 
@@ -225,10 +227,47 @@ def test_the_help_of_the_collection_has_its_rule(command: str) -> None:
     assert "ASCII letters, digits and _" in " ".join(run(command, "--help").stdout.split())
 
 
-def test_the_entry_point_imports_neither_typer_nor_rich() -> None:
-    code = "import sys, rag_bm25.cli; print({'typer', 'rich'} & set(sys.modules))"
-    root = Path(__file__).parents[2]
-    assert subprocess.check_output([sys.executable, "-c", code], cwd=root, text=True) == "set()\n"
+def modules_of(*words: str) -> set[str]:
+    """Name the modules that a command imports."""
+    code = f"""
+import sys
+from rag_bm25.cli import main
+sys.argv = ["rag-bm25", *{words}]
+try:
+    main()
+finally:
+    print(*sys.modules, file=sys.stderr)
+"""
+    ended = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    return set(ended.stderr.split())
+
+
+def test_the_version_is_shown_before_anything_is_imported() -> None:
+    modules = modules_of("--version")
+    assert {name for name in modules if name.startswith("rag_bm25.")} == {"rag_bm25._version", "rag_bm25.cli"}
+    assert not {"typer", "rich", "numpy"} & modules
+
+
+def test_help_lists_the_commands_without_importing_one() -> None:
+    modules = modules_of("--help")
+    assert {name for name in modules if name.startswith("rag_bm25.")} == {
+        "rag_bm25._version",
+        "rag_bm25.cli",
+        "rag_bm25.cli.app",
+        "rag_bm25.cli.certificates",
+    }
+    assert not {"rich", "numpy"} & modules
+
+
+def test_a_command_imports_no_other() -> None:
+    modules = modules_of("search", "--help")
+    assert "rag_bm25.cli.searching" in modules
+    assert not {"rag_bm25.cli.ingesting", "rag_bm25.cli.serving", "rag_bm25.evaluation", "rag_bm25.serving"} & modules
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_lists_the_first_line_of_what_a_command_says_of_itself(command: str) -> None:
+    assert COMMANDS[command].help == COMMANDS[command].load().help.partition("\n")[0]
 
 
 @pytest.mark.parametrize(

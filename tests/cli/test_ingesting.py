@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from support.command_line import Databases, assert_fails, run, run_json
+from support.office import make_pdf
 
 from rag_bm25.ingestion.files import SUFFIXES
 
@@ -29,7 +30,7 @@ def test_ingest_json(docs: Path) -> None:
     report = run_json("ingest", docs, "--collection", "new")
     assert {name: value for name, value in report.items() if not name.endswith("second") and name != "seconds"} == {
         "files": 3, "chunks": 3, "added": 3, "updated": 0, "unchanged": 0, "stale": 0, "deleted": 0, "failed": {},
-            "notes": [], "rejected": {}, "reasons": [], "skipped": 0,
+            "notes": [], "rejected": {}, "reasons": [], "left_out": {}, "skipped": [],
     }  # fmt: skip
     assert report["seconds"] > 0
 
@@ -79,7 +80,7 @@ def test_skipped_files_are_named(docs: Path, monkeypatch: pytest.MonkeyPatch) ->
     result = run("ingest", docs)
     assert result.exit_code == 0
     assert result.stderr.splitlines() == [
-        f"skipped 1 file of other kinds: {docs / 'page.css'}",
+        "skipped 1 file of other kinds: 1 .css",
         'skipped 1 file: reading PDF needs pypdfium2: pip install "rag-bm25[documents]"',
         f"{docs / '.gitignore'}: left out, since they are no patterns: line 2",
         f"1 excluded by patterns or .gitignore: {docs / 'x.log.md'}",
@@ -183,6 +184,16 @@ def test_wrong_options_of_reading_are_wrong_usage(docs: Path) -> None:
     for wrong in (("--encoding", "klingon"), ("--file-timeout", 0)):
         result = run("ingest", docs, *wrong)
         assert (result.exit_code, wrong[0] in result.stderr) == (2, True)
+
+
+def test_what_pages_repeat_is_counted_and_kept_if_asked_for(tmp_path: Path) -> None:
+    pytest.importorskip("pypdfium2")
+    heads = {n: [(30, 770, "Manual")] for n in range(4)}
+    path = make_pdf(tmp_path / "a.pdf", ["one", "two", "three", "four"], more=heads)
+    assert "left out: running lines 18 characters (--repeated keeps them)" in run("ingest", path).stderr
+    kept = run("ingest", path, "--repeated")
+    assert "left out" not in kept.stderr
+    assert "--repeated, no longer the default" in " ".join(kept.stderr.split())
 
 
 def test_hidden_sheets_are_read_if_asked_for_also_of_a_file_that_has_not_changed(tmp_path: Path) -> None:

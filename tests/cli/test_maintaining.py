@@ -200,3 +200,16 @@ def test_delete_by_source(docs: Path) -> None:
     assert run_json("delete", "--source", "docs/", "--dry-run") == {"would_delete": ["docs/milvus.md#0", "r1"]}
     again = run("delete", "--source", "docs/law.txt", "--yes")
     assert (again.exit_code, again.stderr) == (1, "1 of 1 source not found: docs/law.txt\n")
+
+
+def test_a_tenant_leaves(docs: Path) -> None:
+    assert run("ingest", docs / "law.txt", "--namespace", "tenant-7").exit_code == 0
+    counted = "the namespace 'tenant-7': 1 chunk"
+    assert run("drop-namespace", "tenant-7").stdout == f"{counted}; nothing was deleted: --yes drops it\n"
+    assert run("drop-namespace", "tenant-7", "--yes").stdout == f"dropped {counted}\n"
+    assert run_json("stats")["namespaces"] == [""]
+    again = run("drop-namespace", "tenant-7", "--yes")
+    assert (again.exit_code, "has no chunks; namespaces with chunks: the default namespace" in again.stderr) == (
+        1,
+        True,
+    )

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 from support.answers import give_model
 from support.command_line import Databases, run, run_json
 
@@ -26,7 +25,7 @@ from rag_bm25 import (
     ValueBoost,
     Weighted,
 )
-from rag_bm25.cli.app import app
+from rag_bm25.cli.app import COMMANDS
 from rag_bm25.definitions import options_of
 from rag_bm25.hits.options import SearchOptions
 from rag_bm25.index.searching.hybrid import FusionOptions
@@ -90,8 +89,7 @@ def words_of(given: object) -> str:
     [("search", (SearchOptions, FusionOptions)), ("explain", (SearchOptions,)), ("why", (SearchOptions,))],
 )
 def test_the_flags_are_those_of_the_definition(command: str, definitions: tuple[type, ...]) -> None:
-    commands: Any = typer.main.get_command(app)
-    flags = {parameter.name: parameter for parameter in commands.commands[command].params}
+    flags = {parameter.name: parameter for parameter in COMMANDS[command].load().params}
     for definition in definitions:
         wanted = options_of(definition)
         assert {name: flags[name].help.startswith(one.summary) for name, one in wanted.items()} == dict.fromkeys(
@@ -198,6 +196,11 @@ def test_options_of_a_hybrid_search_are_those_of_python(
         (["--min-should-match", "2x"], "--min-should-match: min_should_match must be an int or a str such as"),
         (["--feedback", "fb_terms=5"], "--feedback: feedback.relevant is missing"),
         (["--weighting", "k2=2"], "--weighting: weighting has no 'k2'; it has idf, "),
+        (["--weighting", "k1=1,k1=2"], "--weighting: k1 must be given once, got 2 times"),
+        (["--weighting", '{"k1": 1, "k1": 2}'], "--weighting: 'k1' must be given once"),
+        (["--group", "source:2,size=3"], "--group: 'size' must be given once"),
+        (["--filter", '{"year": 1, "year": 2}'], "--filter: 'year' must be given once"),
+        (["--filter", "year=1,year=2"], "--filter: 'year' must be given once"),
         (["--statistics", "{bad"], "--statistics: statistics must be one of namespace, all or a mapping"),
         (["--rerank", "by_id"], "--rerank: must be proximity or MODULE:NAME, such as"),
         (["--fusion", "rrf"], "--fusion: only a hybrid search has it"),

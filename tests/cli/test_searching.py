@@ -171,6 +171,7 @@ def test_several_collections_are_searched_as_one(docs: Path, tmp_path: Path) -> 
     }
     assert [hit["explanation"]["value"] for hit in hits] == pytest.approx([hit["score"] for hit in hits])
     assert run_json("explain", "sparse", "r1", *both, "--part", 1) in [hit["explanation"] for hit in hits]
+    assert run_json("why", "sparse", "r1", *both, "--part", 1)["rank"] is not None
     assert "r1  more/rows.jsonl  collection more" in run("search", "sparse", *both).stdout
     assert_fails(run("explain", "sparse", "r1", *both), "2 indexes of the group have a chunk 'r1', 0, 1: give part")
     assert run_json("terms", *both)[0] == {

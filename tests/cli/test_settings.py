@@ -75,3 +75,8 @@ def test_what_is_no_combination_is_refused(text: str, message: str) -> None:
     with pytest.raises(typer.BadParameter) as caught:
         parse_grid(text, "--compare")
     assert caught.value.message.startswith(message)
+
+
+def test_a_setting_is_given_once() -> None:
+    result = run("ingest", ".", "--set", "stem=true", "--set", "stem=false")
+    assert (result.exit_code, "Invalid value for --set: 'stem' must be given once" in result.stderr) == (2, True)

@@ -168,3 +168,21 @@ def test_a_group_of_indexes_has_no_k1_of_terms_unless_it_is_one(new_index: Calla
     require_same(IndexGroup([index]), corpus, learn(corpus), ASKED[1])
     with pytest.raises(ParameterError, match="has none: its indexes learn apart"):
         IndexGroup([index, other]).search("notice", weighting=ASKED[1])
+
+
+def test_a_k1_of_terms_can_be_set_for_all_searches_once_it_was_learned(
+    new_index: Callable[[IndexConfig], BM25Index], opened: Callable[..., Store]
+) -> None:
+    index, best = new_index(CONFIG), TermK1(learn(corpus_of(CHUNKS)), "adpt", "adpt")
+    add(index, CHUNKS)
+    with pytest.raises(ParameterError, match=r"k1='adpt' needs a k1 of each term"):
+        index.set_query_defaults(weighting=ASKED[2])
+    index.learn_k1()
+    index.set_query_defaults(weighting=ASKED[2])
+    copy_index(index._store, opened("copied"))
+    index.repair()
+    reindex(index, replace(index.config, chunk_size=30))
+    scores = sorted(best.scores(["court", "appeal"], corpus_of(CHUNKS)).values(), reverse=True)
+    with BM25Index.from_store(opened("copied"), config=CONFIG) as copied:
+        for each in (index, copied):
+            assert [hit.score for hit in each.search("court appeal", 5)] == pytest.approx(scores[:5], rel=1e-5)

@@ -84,7 +84,7 @@ def corpus(seed: int, size: int = 120) -> list[list[str]]:
 
 
 def filled(texts: Sequence[str], chunk_size: float, batches: int = 1, **options: Any) -> BM25Index:
-    config = IndexConfig(chunk_size=chunk_size, length_unit="terms", analyzer=split, **options)
+    config = IndexConfig(chunk_size=chunk_size, length_unit="terms", k3=None, analyzer=split, **options)
     index = BM25Index.from_store(MemoryStore(), config=config)
     ids = [f"{number:04d}" for number in range(len(texts))]
     for batch in range(batches):

@@ -5,20 +5,20 @@ from __future__ import annotations
 import random
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from soak.model import Model
+from soak.places import MemoryPlace
+from soak.processes import in_this_one
 from soak.soak import Soak, SoakFailedError
 from soak.texts import DEMO, Texts
-from soak.visits import CONFIG, Visitor
-from support.memory_store import Collections, MemoryStore
+from soak.visits import Visitor
+from soak.year import DayVisitor, Year
 
-from rag_bm25 import BM25Index
 from rag_bm25.vectors.sparse import SparseVector
 
 PROGRAM = Path(__file__).resolve().parents[2] / "scripts" / "soak"
@@ -34,23 +34,6 @@ SMALL_LIMITS = {
 }
 
 
-class MemoryPlace:
-    """Rows in dicts."""
-
-    def __init__(self) -> None:
-        self.collections = Collections()
-
-    def open(self) -> BM25Index:
-        return BM25Index.from_store(MemoryStore(collections=self.collections), config=CONFIG)
-
-    def log_rows(self) -> int:
-        return len(self.collections.log)
-
-    def rows(self) -> Iterator[dict[str, Any]]:
-        for row in self.collections.chunks.values():
-            yield {**vars(row), "sparse": row.vector.to_dict()}
-
-
 @pytest.fixture(scope="module")
 def texts() -> Texts:
     return Texts(DEMO, seed=1)
@@ -62,14 +45,25 @@ def place() -> MemoryPlace:
 
 
 @pytest.fixture
-def soak(tmp_path: Path, texts: Texts, place: MemoryPlace, monkeypatch: pytest.MonkeyPatch) -> Soak:
-    """A soak in this process, in which each path that cuts or merges rows runs with a few terms."""
+def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have each path that cuts or merges rows run with a few terms."""
     for limit, value in SMALL_LIMITS.items():
         monkeypatch.setattr(f"rag_bm25.{limit}", value)
     monkeypatch.setattr("rag_bm25.statistics.log.log.StatisticsLog.compact.__kwdefaults__", {"above": 4})
-    return Soak(
-        Visitor(place, texts, tmp_path), 1_000, seed=1, tell=lambda _: None, call=lambda work, *args: work(*args)
-    )
+
+
+@pytest.fixture
+def soak(tmp_path: Path, texts: Texts, place: MemoryPlace, small_limits: None) -> Soak:
+    """A soak in this process."""
+    return Soak(Visitor(place, texts, tmp_path), 1_000, seed=1, tell=lambda _: None, call=in_this_one)
+
+
+@pytest.fixture
+def year(tmp_path: Path, texts: Texts, place: MemoryPlace, small_limits: None, monkeypatch: pytest.MonkeyPatch) -> Year:
+    """A year of a few days."""
+    for name, days in {"WEEK": 2, "MONTH": 2, "MADE_AGAIN": 3}.items():
+        monkeypatch.setattr(f"soak.year.{name}", days)
+    return Year(DayVisitor(place, texts, tmp_path), 60, seed=1, tell=lambda _: None, call=in_this_one)
 
 
 @pytest.mark.slow
@@ -84,29 +78,40 @@ def test_index_that_grows_loses_nothing(soak: Soak) -> None:
     assert soak.rows[0]["chunks"] == 300
 
 
+def test_index_that_lives_long_loses_nothing(year: Year) -> None:
+    year.live(days=5, chunks=30)
+    assert [(row["day"], row["chunks"], row["generation"]) for row in year.rows] == [
+        (1, 30, 1),
+        (2, 30, 2),
+        (4, 30, 2),
+        (5, 30, 2),
+    ]
+    assert year.totals == {"verified": 10, "inconclusive": 0, "reindexed": 2, "made again": 1}
+
+
 # What it is for: each fault is told
 
 
 def lose_a_chunk(place: MemoryPlace) -> None:
-    place.collections.chunks.pop(next(iter(place.collections.chunks)))
+    place.first.collections.chunks.pop(next(iter(place.first.collections.chunks)))
 
 
 def change_a_text(place: MemoryPlace) -> None:
-    pk, row = next(iter(place.collections.chunks.items()))
-    place.collections.chunks[pk] = replace(row, text=row.text + "!")
+    pk, row = next(iter(place.first.collections.chunks.items()))
+    place.first.collections.chunks[pk] = replace(row, text=row.text + "!")
 
 
 def change_a_weight(place: MemoryPlace) -> None:
-    for pk, row in place.collections.chunks.items():
+    for pk, row in place.first.collections.chunks.items():
         weights = row.vector.values * np.float32(1.01)
-        place.collections.chunks[pk] = replace(row, vector=SparseVector(row.vector.ids, weights))
+        place.first.collections.chunks[pk] = replace(row, vector=SparseVector(row.vector.ids, weights))
 
 
 def lose_the_vocabulary(place: MemoryPlace) -> None:
     """Make repair forget what no stored chunk has any more: verify cannot know."""
     with place.open() as index:
-        for key in [key for key in place.collections.log if key.startswith("terms")]:
-            del place.collections.log[key]
+        for key in [key for key in place.first.collections.log if key.startswith("terms")]:
+            del place.first.collections.log[key]
         index.repair()
 
 
@@ -124,6 +129,19 @@ def test_what_is_wrong_is_told(soak: Soak, place: MemoryPlace, harm: Callable[[M
     harm(place)
     with pytest.raises(SoakFailedError, match=told):
         soak.look()
+
+
+def test_a_writer_that_is_not_there_is_told(year: Year, monkeypatch: pytest.MonkeyPatch) -> None:
+    work = DayVisitor._work
+    monkeypatch.setattr(DayVisitor, "_work", lambda own, writes: work(own, writes[:-1]))
+    with pytest.raises(SoakFailedError, match="verify: "):
+        year.live(days=2, chunks=30)
+
+
+def test_an_index_that_is_not_known_to_be_another_is_told(year: Year, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(DayVisitor, "_make_again", lambda *_: None)
+    with pytest.raises(AssertionError, match="is used as if it were the one that was opened"):
+        year.live(days=3, chunks=30)
 
 
 # The model

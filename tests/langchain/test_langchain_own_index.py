@@ -112,6 +112,11 @@ class TestTheChunkSize:
         changed = MilvusBM25Retriever.from_texts(TEXTS, config=config, preprocess_func=split, bm25_params={"b": 0.5})
         assert changed.index.config == IndexConfig(chunk_size=99, k1=2.0, b=0.5, analyzer=split)
 
+    @pytest.mark.parametrize("params", ["x", {1: 2}], ids=str)
+    def test_has_settings_by_their_names(self, params: Any) -> None:
+        with pytest.raises(ParameterError, match="bm25_params must be a mapping of the names of settings"):
+            MilvusBM25Retriever.from_texts(TEXTS, bm25_params=params)
+
     @pytest.mark.parametrize("texts", [[], [""]])
     @pytest.mark.parametrize("preprocess_func", [None, str.split])
     def test_needs_a_word(self, texts: list[str], preprocess_func: Any) -> None:

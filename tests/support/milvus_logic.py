@@ -148,9 +148,14 @@ def is_out_of_reach(engine: str, where: Filter, metadata: dict[str, Any]) -> boo
     return logic is not None and not can_tell(logic, where, metadata)
 
 
-def wrong_rows(logic: Logic, where: Filter, documents: dict[str, dict[str, Any]]) -> set[str]:
-    """List the rows that are wrongly found, or wrongly not found; for what fails, all of them."""
-    tree = parse(where_clause(logic.dialect, Scope(where)), logic.dialect)
+def wrong_rows(
+    logic: Logic, where: Filter, documents: dict[str, dict[str, Any]], tree: ast.expr | None = None
+) -> set[str]:
+    """List the rows that are wrongly found, or wrongly not found; for what fails, all of them.
+
+    The tree of a plan can be given, in place of that of the text.
+    """
+    tree = tree or parse(where_clause(logic.dialect, Scope(where)), logic.dialect)
     try:
         return {
             name

@@ -45,9 +45,14 @@ def word_number(id_: int, list_id: int, more: str = "") -> str:
 
 
 def make_docx(
-    path: Path, paragraphs: Sequence[tuple[int, str]] | str, title: str = "", numbering: str = "", styles: str = STYLES
+    path: Path,
+    paragraphs: Sequence[tuple[int, str]] | str,
+    title: str = "",
+    numbering: str = "",
+    styles: str = STYLES,
+    **others: str,
 ) -> Path:
-    """Make a document of paragraphs, each with the level of its heading or 0; or of XML."""
+    """Make a document of paragraphs, each with the level of its heading or 0; or of XML. Others are parts by name."""
     body = (
         paragraphs
         if isinstance(paragraphs, str)
@@ -62,6 +67,7 @@ def make_docx(
         "word/numbering.xml": f"<w:numbering {W}>{numbering}</w:numbering>",
         "docProps/core.xml": f"<properties {dc}><dc:title>{title}</dc:title></properties>",
     }
+    members |= {f"word/{name}.xml": f"<w:part {W}>{xml}</w:part>" for name, xml in others.items()}
     return make_zip(path, members)
 
 
@@ -87,8 +93,14 @@ def make_epub(path: Path, pages: dict[str, str], title: str) -> Path:
     return make_zip(path, members | {f"OEBPS/{name}.xhtml": html for name, html in pages.items()})
 
 
-def make_pdf(path: Path, pages: Sequence[str], title: str = "", outline: Sequence[tuple[str, int]] = ()) -> Path:
-    """Make a file with a line of text a page, and an outline of titles and page numbers from 0."""
+def make_pdf(
+    path: Path,
+    pages: Sequence[str],
+    title: str = "",
+    outline: Sequence[tuple[str, int]] = (),
+    more: Mapping[int, Sequence[tuple[int, int, str]]] | None = None,
+) -> Path:
+    """Make a file of pages, an outline of titles and page numbers from 0, and more text at places of pages."""
     count = len(pages)
     first_page, first_item = 5, 5 + 2 * count
     objects = {
@@ -100,6 +112,7 @@ def make_pdf(path: Path, pages: Sequence[str], title: str = "", outline: Sequenc
     for n, text in enumerate(pages):
         lines = " ".join(f"({line}) Tj 0 -20 Td" for line in text.split("\n"))
         stream = f"BT /F1 12 Tf 20 700 Td {lines} ET"
+        stream += "".join(f" BT /F1 9 Tf {x} {y} Td ({shown}) Tj ET" for x, y, shown in (more or {}).get(n, ()))
         objects[first_page + 2 * n] = (
             "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 600 800] /Resources << /Font << /F1 3 0 R >> >> "
             f"/Contents {first_page + 2 * n + 1} 0 R >>"

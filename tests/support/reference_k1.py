@@ -94,13 +94,14 @@ class TermK1:
     idf: str = "epsilon"
     b: float = 0.75
     k1: float = 1.5  # of the index
+    k3: float = 4.0
     fields: dict[str, Field] = field(default_factory=dict)
 
     def scores(self, query: list[str], corpus: Corpus) -> dict[str, float]:
         """Score of each chunk that shares a term with the query."""
         dfs, mean, scores = corpus.dfs(), mean_length(corpus), {}
         for term in set(query) & dfs.keys():
-            weight = saturated(query.count(term), None) * self.weight(term, dfs[term], corpus)
+            weight = saturated(query.count(term), self.k3) * self.weight(term, dfs[term], corpus)
             own = self.learned.k1[self.method].get(term)
             k1 = self.k1 if own is None else own
             for id_ in corpus.chunks:

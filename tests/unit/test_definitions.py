@@ -186,7 +186,8 @@ def test_every_option_that_is_asked_for_by_name_is_defined() -> None:
 
 def test_what_is_not_given_leaves_what_there_is() -> None:
     assert check_given(SearchOptions, {"group": None, "min_score": 1}) == {"min_score": 1}
-    assert QueryWeighting(k3=None).over(DEFAULT_WEIGHTING) == DEFAULT_WEIGHTING
+    assert QueryWeighting(k3=4).over(DEFAULT_WEIGHTING) == DEFAULT_WEIGHTING
+    assert QueryWeighting(k3=None).over(DEFAULT_WEIGHTING).k3 is None
     assert IndexConfig(9).query_weighting() == DEFAULT_WEIGHTING
 
 

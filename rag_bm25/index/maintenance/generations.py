@@ -23,6 +23,7 @@ from rag_bm25.events import report_progress
 from rag_bm25.index.index import BM25Index
 from rag_bm25.index.maintenance.learning import carry_k1
 from rag_bm25.index.maintenance.pending import json_digest
+from rag_bm25.index.query_defaults import check_expansion
 from rag_bm25.index.searching.rows import to_chunk
 from rag_bm25.index.stored_config import config_to_dict
 from rag_bm25.index.writing.pipeline import WriteOptions
@@ -38,18 +39,19 @@ from rag_bm25.statistics.log.generation import (
     supersede,
 )
 from rag_bm25.statistics.log.log import CLAIM_SECONDS, StatisticsLog
-from rag_bm25.statistics.log.settings import read_config, write_config
+from rag_bm25.statistics.log.settings import write_config
 from rag_bm25.statistics.log.source_roots import copy_roots
 from rag_bm25.store.rows import SLOTS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from rag_bm25.documents.chunks import NewChunk
     from rag_bm25.events import Progress
     from rag_bm25.index.config import IndexConfig
     from rag_bm25.index.generation import Generation
     from rag_bm25.statistics.log.table import Listing
+    from rag_bm25.statistics.view import StatisticsView
     from rag_bm25.store.protocol import Store
     from rag_bm25.store.rows import ChunkRow
 
@@ -71,9 +73,12 @@ def make_next_generation(
     index._require_writable()
     index.refresh()  # another process may have reindexed it
     now, stored = index._current(), config_to_dict(config, contract_of(config.build_analyzer()))
+    check_expansion(config.expansion, config.build_analyzer())
+    present, view = now.live_config.stored(now.live.view), now.live.view
     log = StatisticsLog(now.store, birth=now.live.log.birth)
     with _reindexing(now.store, log) as claim:
-        if json_digest(read_config(now.store)) == json_digest(stored):
+        same = config_to_dict(present, contract_of(present.build_analyzer()))
+        if _without_fingerprint(same) == _without_fingerprint(stored):
             open_to_writers(now.store)  # which a call that was killed may have stopped
             return 0
         with _open_successor(now, config) as target:
@@ -87,9 +92,19 @@ def make_next_generation(
                 copy_roots(now.store, target._store)
                 carry_k1(now, target._current())
                 write_config(target._store, stored)  # an earlier attempt may have had another query side
-        index._options = replace(index._options, config=config, analyzer=None)  # which may have an analyzer of its own
+                _carry_query_defaults(now, view, target)
+        index._options = replace(index._options, config=config, analyzer=None, own={})  # it may have its own analyzer
         index.refresh()
     return copying.removed
+
+
+def _carry_query_defaults(now: Generation, before: StatisticsView, target: BM25Index) -> None:
+    """Have the next generation hold what was set meanwhile; its config has what was set before."""
+    now.live.refresh()
+    latest = now.live.view.query_defaults
+    values = {} if latest == before.query_defaults or latest is None else latest
+    if values != (target._live.view.query_defaults or {}):
+        target._live.log.write_query_defaults(values)
 
 
 def drop_former_generations(store: Store) -> int:
@@ -164,6 +179,11 @@ def _reindexing(store: Store, log: StatisticsLog) -> Iterator[str]:
                 f"{CLAIM_SECONDS / 60:.0f} minutes ago: run it again later"
             )
         yield claim
+
+
+def _without_fingerprint(stored: Mapping[str, Any]) -> str:
+    """Return a digest of a config as it is stored, wherever its contract was computed."""
+    return json_digest({**stored, "fingerprint": None})
 
 
 @contextmanager

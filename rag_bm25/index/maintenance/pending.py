@@ -75,11 +75,8 @@ class PendingIndex:
     ) -> None:
         """Store statistics, vocabulary, models and config, then delete the mark."""
         overwrite(target, totals, vocabulary, later_than=later_than, nameless=nameless)
-        log = StatisticsLog(target)
-        if models is not None and models.answers is not None:
-            log.write_answers(models.answers)
-        if models is not None and models.term_k1 is not None:
-            log.write_k1(models.term_k1)
+        if models is not None:
+            StatisticsLog(target).write_models(models)
         write_config(target, self.config)
         end_copy(target)
 

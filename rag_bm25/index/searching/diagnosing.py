@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 from rag_bm25.analysis.text import AnalysedText
 from rag_bm25.analysis.words import MAX_TOKEN_LENGTH
+from rag_bm25.budget import has_budget
 from rag_bm25.errors import ChunkNotFoundError, MissingExtraError, short_repr
 from rag_bm25.filters import ID, Comparison, Not, path_name
+from rag_bm25.hits.groups import group
 from rag_bm25.hits.options import Effect, check_options, options_that
 from rag_bm25.index.arguments import MAX_LISTED, list_first, list_namespaces
 from rag_bm25.index.searching.rows import read_one
@@ -26,6 +30,8 @@ if TYPE_CHECKING:
     from rag_bm25.documents.chunks import Hit
     from rag_bm25.filters import Filter
     from rag_bm25.hits.options import SearchOptions
+    from rag_bm25.index.arguments import FilterLike, Namespaces
+    from rag_bm25.index.index import BM25Index
     from rag_bm25.index.live_statistics import LiveStatistics
     from rag_bm25.index.searching.searcher import Searcher
     from rag_bm25.query.query import QueryLike
@@ -38,6 +44,7 @@ RANKED = (100, 2_000, MAX_K)  # hits among which a chunk is looked for, one numb
 
 CONDITIONS = ("must", "must_not", "phrases")
 MINIMUMS = {"min_score": "score", "min_confidence": "confidence"}
+_TOLD: WeakKeyDictionary[BM25Index, set[tuple[str, ...]]] = WeakKeyDictionary()
 _TYPES: dict[type, str] = {str: "strings", int: "numbers", float: "numbers", bool: "booleans"}
 
 
@@ -101,10 +108,10 @@ class Diagnoser:
         found = self._left_out_by(dropping(), lambda left_out: self._hits(left_out, 1), "the search has hits")
         return [self._detail(reason) for reason in found] or [self._unknown_words()]
 
-    def diagnose_missing_chunk(self, id_: str, chunk_namespace: str | None) -> Diagnosis:
+    def diagnose_missing_chunk(self, id_: str, chunk_namespace: str | None, part: int | None) -> Diagnosis:
         """Return why a chunk is not among the hits."""
-        hits, row = self._hits(), self._read(id_, chunk_namespace)
-        last = hits[-1].score if hits else None
+        hits, row = self._hits(), self._read(id_, chunk_namespace, part)
+        last = self._least_best(hits) if hits else None
         diagnosis = Diagnosis(str(self.asked.query), (), len(hits), id_, last_score=last)
         if row is None:
             return replace(diagnosis, reasons=(Reason("no_chunk", f"no chunk{self._of_places} has this id"),))
@@ -115,6 +122,11 @@ class Diagnoser:
             return diagnosis
         reasons = self._reasons_for_no_match(row) if hit is None else self._chosen_by(row)
         return replace(diagnosis, reasons=tuple(reasons) or (self._outranked(diagnosis),))
+
+    def _least_best(self, hits: Sequence[Hit]) -> float:
+        """Return the score that another chunk would have needed: of the last hit, or the best of the last group."""
+        how = self.asked.options.get("group")
+        return hits[-1].score if how is None else group(hits, how)[-1][0].score
 
     def _hits(self, left_out: Iterable[str] = (), k: int | None = None) -> list[Hit]:
         """Search without some options."""
@@ -218,11 +230,11 @@ class Diagnoser:
 
     # A chunk
 
-    def _read(self, id_: str, chunk_namespace: str | None) -> ChunkRow | None:
+    def _read(self, id_: str, chunk_namespace: str | None, part: int | None) -> ChunkRow | None:
         """Read a chunk; several with the id are an error, as for `explain`."""
         names = self.asked.namespaces if chunk_namespace is None else (chunk_namespace,)
         with suppress(ChunkNotFoundError):
-            return read_one(self.store, self.live.current(names), id_, names)
+            return read_one(self.store, self.live.current(names), id_, names, part)
         return None
 
     def _rank(self, row: ChunkRow, left_out: Iterable[str] = ()) -> tuple[int, Hit] | tuple[None, None]:
@@ -264,9 +276,26 @@ class Diagnoser:
         rank, k, score, last = diagnosis.rank, self.asked.k, diagnosis.score, diagnosis.last_score
         place = f"not among the best {RANKED[-1]:,} chunks" if rank is None else f"hit {rank:,} by score"
         message = f"it is {place}, beyond k = {k:,}"
-        if None not in (score, last) and not self.asked.has("rerank"):  # which gives scores of another kind
-            message += f": its score is {score:.4g}, and the last of {diagnosis.num_hits:,} hits has {last:.4g}"
+        how = self.asked.options.get("group")
+        of_another_kind = self.asked.has("rerank") or (how is not None and how.score == "sum")
+        if None not in (score, last) and not of_another_kind:
+            named = f"{diagnosis.num_hits:,} hits" if how is None else f"{k:,} groups"
+            message += f": its score is {score:.4g}, and the last of {named} has {last:.4g}"
         return Reason("k", message, {"rank": rank, "score": score, "k": k, "last_score": last})
+
+
+def find_missing_fields(
+    index: BM25Index, query: QueryLike, filter: FilterLike, namespace: Namespaces, *, to: str
+) -> Iterator[str]:
+    """Yield what to tell of a filter on fields that no chunk has, where a search finds nothing: once, but to each."""
+    if not isinstance(filter, Mapping) or not filter or has_budget():  # whoever asks a server may ask it why
+        return
+    names, told = (to, *map(str, filter)), _TOLD.setdefault(index, set())
+    if names not in told:
+        told.add(names)
+        for reason in index.diagnose(query, filter=filter, namespace=namespace).reasons:
+            if reason.code == "filter_field":
+                yield f"nothing found: {reason}"
 
 
 def _is(hit: Hit, row: ChunkRow) -> bool:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from rag_bm25.documents.encoder import DocumentEncoder
     from rag_bm25.hits.options import SearchOptions
     from rag_bm25.index.live_statistics import LiveStatistics
+    from rag_bm25.index.query_defaults import LiveConfig
     from rag_bm25.query.query import Query
     from rag_bm25.query.terms import QueryTerms
     from rag_bm25.statistics.corpus import CorpusCounts
@@ -63,14 +64,12 @@ class QueryContext(NamedTuple):
 class QueryWeigher:
     """Weigh queries, the last ones only once."""
 
-    def __init__(
-        self, store: Store, live: LiveStatistics, documents: DocumentEncoder, weighting: QueryWeighting
-    ) -> None:
+    def __init__(self, store: Store, live: LiveStatistics, documents: DocumentEncoder, config: LiveConfig) -> None:
         self._store = store
         self._live = live
         self._analyzer = documents.analyzer
         self._documents = documents.weighting
-        self._weighting = weighting
+        self._config = config
         self.expanders = Expanders(self._analyzer, live.vocabulary)
         self._memo: QueryMemo[WeightedQuery] = QueryMemo()
         self._contexts: QueryMemo[QueryContext] = QueryMemo(MAX_PARTS)
@@ -93,9 +92,10 @@ class QueryWeigher:
 
     def _context(self, counted: Scope, options: SearchOptions) -> QueryContext:
         view, asked = self._live.current(counted.namespaces), options.get("weighting")
-        weighting = self._weighting if asked is None else asked.over(self._weighting)
-        expander = self.expanders.make(options.get("expansion"))
-        self._require_learned(view, weighting)
+        own = self._config.weighting(view)
+        weighting = (own if asked is None else asked.over(own)).without_stored(self._documents)
+        expander = self.expanders.make(options.get("expansion"), self._config.of(view).expansion)
+        self.require_learned(view, weighting)
         encoder = QueryEncoder(self._analyzer, weighting, view.ids, expander, {}, view.term_k1)
 
         def count() -> QueryContext:
@@ -106,7 +106,7 @@ class QueryWeigher:
         is_plain = expander is self.expanders.plain
         return self._contexts.get((weighting, _key_of(counted)), view, count) if is_plain else count()
 
-    def _require_learned(self, view: StatisticsView, weighting: QueryWeighting) -> None:
+    def require_learned(self, view: StatisticsView, weighting: QueryWeighting) -> None:
         """Refuse a k1 of each term, and G(1), where none was learned."""
         if view.term_k1 is not None or not weighting.needs_learning:
             return

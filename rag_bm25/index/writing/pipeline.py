@@ -69,9 +69,13 @@ class Target(Protocol):
     """A generation of an index, as far as writing needs it."""
 
     store: Store
-    config: IndexConfig
     encoder: DocumentEncoder
     live: LiveStatistics
+
+    @property
+    def config(self) -> IndexConfig:
+        """The parameters in use."""
+        ...
 
     def in_force(self, call: Callable[[Target], T]) -> T:
         """Call with this generation, and again with the next one if that comes into force meanwhile."""
@@ -145,7 +149,7 @@ class WritePipeline:
     def delete(self, ids: Sequence[str] | None, filter: FilterLike, namespace: str) -> int:
         """Delete chunks by their ids or by a filter, and return how many existed."""
         if (ids is None) == (filter is None):
-            raise InputError("delete needs ids or a filter, and not both")
+            raise InputError("delete needs ids or a filter, and not both; drop_namespace deletes a whole namespace")
         where = parse_filter(filter)
         if ids is None and where is None:
             raise InputError("delete needs a filter that is not empty; to delete a whole namespace, use drop_namespace")

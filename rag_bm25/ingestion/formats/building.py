@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from rag_bm25.errors import InputError
 from rag_bm25.ingestion.documents import Document, Heading, bounded
+from rag_bm25.ingestion.formats.titles import is_title
 from rag_bm25.ingestion.markup import BREAK_AFTER, WRAPPED
 
 if TYPE_CHECKING:
@@ -91,25 +92,30 @@ class TextBuilder:
         self.write(text.strip())
         self.new_line(2)
 
-    def heading(self, level: int, title: str) -> None:
-        """Append a heading."""
-        plain = " ".join(_UNSTORABLE.sub("", title).split())
+    def heading(self, level: int, text: str, title: str = "") -> None:
+        """Append a heading, whose title may be without the number that the text has."""
+        plain = " ".join(_UNSTORABLE.sub("", text).split())
         if plain:
             self.new_line(2)
             start = self._size
             self.write(plain)
-            self._headings.append(Heading(start, self._size, self.headings_above + level, plain))
+            self._headings.append(Heading(start, self._size, self.headings_above + level, title or plain))
             self.new_line(2)
 
     def page(self) -> None:
         """Begin a page."""
         self.new_line(2)
+        self.page_begins()
+
+    def page_begins(self) -> None:
+        """Begin a page where the text is now, which may be within a paragraph."""
         self._pages.append(self._size)
 
-    def build(self, title: str = "") -> Document:
-        """Return the document."""
-        plain = " ".join(_UNSTORABLE.sub("", title).split())
-        return Document("".join(self._parts), plain, bounded(self._headings), tuple(self._pages))
+    def build(self, *titles: str) -> Document:
+        """Return the document, with the first of some texts that is a title."""
+        plain = (" ".join(_UNSTORABLE.sub("", title).split()) for title in titles)
+        title = next(filter(is_title, plain), "")
+        return Document("".join(self._parts), title, bounded(self._headings), tuple(self._pages))
 
     def _append(self, text: str) -> None:
         if self.mark and not text.isspace():

@@ -15,6 +15,8 @@ from rag_bm25.ingestion.formats.numbering import write_formulas, write_numbers
 from rag_bm25.ingestion.formats.properties import core_title
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from collections.abc import Set as AbstractSet
     from typing import BinaryIO
 
     from rag_bm25.ingestion.documents import Document
@@ -35,33 +37,49 @@ STYLES = "\n".join(
 
 
 _DOCUMENT = re.compile(r"word/document\d*\.xml")
+WRAPPERS = {"fldSimple", "dir", "bdo"}  # around runs: fields, as the numbers of captions, and directions of writing
+BREAKS = {"cr": "br", "br": "br", "ptab": "tab"}  # by what mammoth knows that parts words as well
+OFF = {"0", "false", "off"}
+TEXTS = ("}t", "}tab", "}br", "}cr", "}ptab")
+_HEADER, _FOOTER, _COMMENTS = (re.compile(rf"word/{name}\d*\.xml") for name in ("header", "footer", "comments"))
+_WORD = re.compile(r"[^\W\d_]")
+_PAGE = re.compile(r"\b(?:page|of)\b|[第共页頁]", re.IGNORECASE)
 
 
-def extract(file: BinaryIO, **_options: object) -> Document:
+def extract(file: BinaryIO, *, hidden: bool, **_options: object) -> Document:
     """Extract the text of a file."""
     import mammoth
 
     with open_archive(file) as archive:
         title = core_title(archive)
-        rewritten = _rewrite(archive)
-    html = mammoth.convert_to_html(rewritten, style_map=STYLES, convert_image=_no_image).value
-    builder = TextBuilder()
+        parts = {name: archive.read(name) for name in archive.namelist() if name.endswith((".xml", ".rels"))}
+    html = mammoth.convert_to_html(_rewrite(parts, hidden=hidden), style_map=STYLES, convert_image=_no_image).value
+    body, builder = TextBuilder(), TextBuilder()
+    write_html(html, body)
+    shown = set(body.build().text.split("\n"))
+    for line in _lines_of(parts, _HEADER, shown):
+        builder.paragraph(line)
     write_html(html, builder)
-    return builder.build(title or builder.first_heading)
+    for line in _lines_of(parts, _FOOTER, shown):
+        builder.paragraph(line)
+    for line in _lines_of(parts, _COMMENTS) if hidden else ():
+        builder.paragraph(line)
+    return builder.build(title, builder.first_heading)
 
 
-def _rewrite(archive: zipfile.ZipFile) -> BytesIO:
-    """Copy a document without its media; its numbers and formulas, which mammoth leaves out, are text."""
+def _rewrite(parts: dict[str, bytes], *, hidden: bool) -> BytesIO:
+    """Copy a document without its media, and with text in place of what mammoth does not know."""
     copy = BytesIO()
-    parts = {name: archive.read(name) for name in archive.namelist() if name.endswith((".xml", ".rels"))}
     with zipfile.ZipFile(copy, "w") as target:
         for name, text in parts.items():
-            target.writestr(name, _rewrite_document(text, parts) if _DOCUMENT.fullmatch(name) else text)
+            rewritten = _rewrite_document(text, parts, hidden=hidden) if _DOCUMENT.fullmatch(name) else text
+            target.writestr(name, rewritten)
     return copy
 
 
-def _rewrite_document(text: bytes, parts: dict[str, bytes]) -> bytes:
+def _rewrite_document(text: bytes, parts: dict[str, bytes], *, hidden: bool) -> bytes:
     document = ET.fromstring(text)  # noqa: S314 - expat bounds entities
+    _known(document, hidden=hidden)
     write_numbers(document, parts)
     write_formulas(document)
     return ET.tostring(document)
@@ -69,3 +87,66 @@ def _rewrite_document(text: bytes, parts: dict[str, bytes]) -> bytes:
 
 def _no_image(_image: Any) -> list[Any]:
     return []
+
+
+def _known(element: ET.Element, *, hidden: bool) -> list[ET.Element]:
+    """Return what mammoth knows in place of an element."""
+    children = [each for child in element for each in _known(child, hidden=hidden)]
+    element[:] = children
+    space, _, name = element.tag.rpartition("}")
+    if name in WRAPPERS:
+        return children
+    if name == "r" and not hidden and _is_hidden(element):
+        return []
+    if name == "ruby":
+        return [text for base in element.iterfind("{*}rubyBase") for text in base.iter(f"{space}}}t")]
+    if name in BREAKS:
+        return [ET.Element(f"{space}}}{BREAKS[name]}")]
+    if name == "drawing":
+        return _boxes(element)
+    if name == "AlternateContent":
+        return _alternative(element)
+    return [element]
+
+
+def _is_hidden(run: ET.Element) -> bool:
+    mark = run.find("{*}rPr/{*}vanish")
+    return mark is not None and not OFF.intersection(mark.attrib.values())
+
+
+def _boxes(drawing: ET.Element) -> list[ET.Element]:
+    """Return a drawing with the texts of its boxes in the old form, which mammoth knows."""
+    boxes = list(_topmost_boxes(drawing))
+    if not boxes:
+        return [drawing]
+    picture = ET.Element(drawing.tag.replace("}drawing", "}pict"))
+    picture.extend(boxes)
+    return [picture]
+
+
+def _topmost_boxes(element: ET.Element) -> Iterator[ET.Element]:
+    for child in element:
+        if child.tag.endswith("}txbxContent"):
+            yield child
+        else:
+            yield from _topmost_boxes(child)
+
+
+def _alternative(element: ET.Element) -> list[ET.Element]:
+    """Return the old form of a drawing, which mammoth takes, or else the new one if only that has texts."""
+    if any(each.find(".//{*}t") is not None for each in element.iterfind("{*}Fallback")):
+        return [element]
+    return [each for choice in element.findall("{*}Choice")[:1] for each in choice] or [element]
+
+
+def _lines_of(parts: dict[str, bytes], names: re.Pattern[str], shown: AbstractSet[str] = frozenset()) -> Iterator[str]:
+    """Yield the lines of headers, footers or comments, each once, which are not shown elsewhere and no page numbers."""
+    seen = set(shown)
+    for name in sorted(filter(names.fullmatch, parts)):
+        root = ET.fromstring(parts[name])  # noqa: S314 - expat bounds entities
+        _known(root, hidden=False)
+        for paragraph in root.iterfind(".//{*}p"):
+            line = " ".join("".join(each.text or " " for each in paragraph.iter() if each.tag.endswith(TEXTS)).split())
+            if line not in seen and _WORD.search(_PAGE.sub("", line)):
+                seen.add(line)
+                yield line

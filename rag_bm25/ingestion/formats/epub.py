@@ -37,7 +37,7 @@ def extract(file: BinaryIO, *, encoding: str | None, **_options: object) -> Docu
                 text, _ = decode(archive.read(name), name, encoding, "utf-8")
                 write_html(text, builder)
                 builder.new_line(2)
-        return builder.build((root.findtext(".//{*}title") or builder.first_heading).strip())
+        return builder.build(root.findtext(".//{*}title") or "", builder.first_heading)
 
 
 def _only_fonts(archive: zipfile.ZipFile) -> bool:

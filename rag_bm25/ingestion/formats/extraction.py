@@ -20,7 +20,7 @@ from rag_bm25.ingestion.opening import open_regular
 from rag_bm25.safe_path import SAFE_PATH, safe_path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 
 MAX_MEMORY = 2 << 30  # bytes, beside what the process has when it starts
@@ -43,16 +43,15 @@ class Extractor:
         self._process: subprocess.Popen[bytes] | None = None
         self._owner = 0  # process id: a fork must not share the pipes
 
-    def extract(self, path: Path, real: Path, encoding: str | None, timeout: float, *, hidden: bool) -> Document:
-        """Extract the text of a file, or say why not."""
+    def extract(self, path: Path, real: Path, timeout: float, options: Mapping[str, Any]) -> Document:
+        """Extract the text of a file with the options of its format, or say why not."""
         with open_regular(path, real) as file:
             size = os.fstat(file.fileno()).st_size
         if size > MAX_FILE_BYTES:
             raise InputError(f"{path}: it has {size:,} bytes; at most {MAX_FILE_BYTES:,} are read")
         with self._lock:
             try:
-                request = {"path": str(path), "real": str(real), "encoding": encoding, "hidden": hidden}
-                reply = self._ask(request, timeout)
+                reply = self._ask({"path": str(path), "real": str(real), **options}, timeout)
             except BaseException as error:
                 self._stop()
                 if isinstance(error, _TimedOutError):
@@ -64,8 +63,9 @@ class Extractor:
             raise MissingExtraError(f"{path}: {reply['missing']}")
         if "error" in reply:
             raise InputError(f"{path}: {reply['error']}")
-        headings = tuple(Heading(*heading) for heading in reply["headings"])
-        return Document(reply["text"], reply["title"], headings, tuple(reply["pages"]), reply["encoding"])
+        headings = tuple(Heading(*heading) for heading in reply.pop("headings"))
+        pages, unreadable = (tuple(reply.pop(name)) for name in ("pages", "unreadable"))
+        return Document(headings=headings, pages=pages, unreadable=unreadable, **reply)
 
     def close(self) -> None:
         """End the process."""
@@ -174,13 +174,7 @@ def answer(path: str, real: str, **options: Any) -> dict[str, Any]:
         return {"error": str(error.strerror or error)}
     except Exception as error:  # noqa: BLE001  # parsers of other packages raise anything on damaged files
         return {"error": f"damaged, or of another format: {type(error).__name__}: {str(error)[:200]}"}
-    return {
-        "text": document.text,
-        "title": document.title,
-        "headings": document.headings,
-        "pages": document.pages,
-        "encoding": document.encoding,
-    }
+    return dict(vars(document))
 
 
 def _limit_memory() -> None:

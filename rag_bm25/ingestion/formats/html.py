@@ -39,8 +39,10 @@ PARTS = {"main", "article", "section", *HEADINGS}  # of a page: no cell of data 
 READINGS = {"rt", "rp", "rtc"}  # of ruby characters
 FORMULA = {"mi", "mn", "mo", "ms", "mtext"}
 PERMALINKS = {"headerlink", "anchor", "anchorjs-link", "header-anchor", "hash-link"}  # classes of a link to its heading
+PANELS = {"tabpanel", "tab-panel", "sphinx-tabs-panel"}  # roles and classes of what a click on a tab shows
 MIN_MAIN = 200  # characters: a main part with less is not the text
 _EXPONENT = re.compile(r"(?!(?:st|nd|rd|th|er|e|o|a)\b)[\w+\u2212-]", re.IGNORECASE)
+_HIDDEN = re.compile(r"(?:^|;)\s*(?:display\s*:\s*none|visibility\s*:\s*hidden)\b", re.IGNORECASE)
 _CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([A-Za-z0-9_:-]{1,40})", re.IGNORECASE)
 
 
@@ -128,7 +130,7 @@ def extract(file: BinaryIO, *, encoding: str | None, **_options: object) -> Docu
     text, used = decode(data, file.name, encoding, declared[1].decode() if declared else None)
     builder = TextBuilder()
     title = write_html(text, builder)
-    found = builder.build(title or builder.first_heading)
+    found = builder.build(title, builder.first_heading)
     return replace(found, encoding=used)
 
 
@@ -147,6 +149,12 @@ def write_html(html: str, builder: TextBuilder) -> str:
 
 def _letters(title: str) -> str:
     return "".join(filter(str.isalpha, title)).casefold()
+
+
+def _is_hidden(given: Mapping[str, str]) -> bool:
+    """Return whether an element says that it is not shown, or not read aloud."""
+    is_aside = given.get("aria-hidden") == "true" or given.get("role") == "navigation"
+    return "hidden" in given or is_aside or bool(_HIDDEN.search(given.get("style", "")))
 
 
 class _Parser(HTMLParser):
@@ -235,7 +243,7 @@ class _Parser(HTMLParser):
 
     def _is_skipped(self, tag: str, given: dict[str, str]) -> bool:
         classes = set(given.get("class", "").split())
-        is_hidden = "hidden" in given or given.get("aria-hidden") == "true" or given.get("role") == "navigation"
+        is_hidden = _is_hidden(given) and not PANELS & {*classes, given.get("role")}
         is_permalink = tag == "a" and bool(classes & PERMALINKS)  # some themes name headings like it
         return tag in self._skipped or (bool(self._skipped & {"nav"}) and is_hidden) or is_permalink
 
@@ -268,6 +276,8 @@ class _Parser(HTMLParser):
             self._builder.mark = self._open_lists[-1].next_mark(given) if tag == "li" else ""
         elif tag in FORMULA:
             self._builder.write_inline(" ")
+        elif tag == "input" and given.get("type") in ("checkbox", "radio") and not {"role", "hidden"} & given.keys():
+            self._builder.write_inline("☒ " if "checked" in given else "☐ ")
 
     def handle_endtag(self, tag: str) -> None:
         self._close(tag)

@@ -3,41 +3,32 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from dataclasses import replace
-from itertools import chain, pairwise
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 from rag_bm25.errors import InputError
-from rag_bm25.ingestion.documents import Heading
 from rag_bm25.ingestion.formats.building import TextBuilder
-from rag_bm25.ingestion.markup import WRAPPED
+from rag_bm25.ingestion.formats.characters import is_readable, read_page
+from rag_bm25.ingestion.formats.layout import PAGE, blocks, key, without_number
+from rag_bm25.ingestion.formats.running import drop_contents, drop_running
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from typing import BinaryIO
 
     from rag_bm25.ingestion.documents import Document
+    from rag_bm25.ingestion.formats.layout import Block, Page
 
-
-EDGE = 2  # lines at the top and at the bottom of a page, where running lines are
-MIN_PAGES = 3  # that have a running line
-_NUMBER = re.compile(r"\d{1,6}")
-_DOTS = re.compile(r" ?(?:(?:[.\u00b7\u2024\uff0e] ?){5,}|(?:[\u2025\u2026] ?){3,})")  # two are an ellipsis
-_LEADERS = re.compile(rf"(?:{_DOTS.pattern})\s*(?:(\d{{1,6}})(?!\.?\d)|[ivxlc]+\b)")
 
 MAX_PAGES = 20_000
 MAX_OUTLINE = 10_000
-FULL_LINE = 0.8  # of the longest of a page: a line of this length goes on in the next
-_HYPHEN = re.compile("([^\\s\ufffe\x02\xad]{0,99})(?:[\ufffe\x02]\n?|\xad\n)(?=([^\\s\ufffe\x02\xad]{0,99}))")
+_HYPHEN = re.compile("([^\\s\ufffe\x02\xad]{0,99})[\ufffe\x02\xad](\f*)(?=([^\\s\ufffe\x02\xad]{0,99}))")
 _WORD = re.compile(r"[^\W_]+(?=(-[^\W_]+)?)")
 _LAST = re.compile(r"[^\W_]+\Z")
-_FILE_NAME = re.compile(
-    r"\.(?:docx?|pptx?|xlsx?|tex|dvi|indd|qxd|html?)$|^(?:untitled|microsoft word)\b", re.IGNORECASE
-)
 
 
-def extract(file: BinaryIO, **_options: object) -> Document:
+def extract(file: BinaryIO, *, repeated: bool = False, **_options: object) -> Document:
     """Extract the text of a file."""
     import pypdfium2
 
@@ -51,27 +42,52 @@ def extract(file: BinaryIO, **_options: object) -> Document:
     with pdf:
         if len(pdf) > MAX_PAGES:
             raise InputError(f"it has {len(pdf):,} pages; at most {MAX_PAGES:,} are read")
-        builder = TextBuilder()
-        texts = [_page_text(pdf, number) for number in range(len(pdf))]
-        words = _words(texts)
-        for lines in drop_repeated([_lines(text, words) for text in texts]):
-            builder.page()
-            builder.write(_join_wrapped(lines).strip())
-        title = str(pdf.get_metadata_dict().get("Title", ""))
-        found = builder.build("" if _FILE_NAME.search(title) else title)
-        if not found.text.strip() and len(pdf):
+        pages = [_read_page(pdf, number) for number in range(len(pdf))]
+        unreadable = tuple(number for number, page in enumerate(pages, 1) if not is_readable(page))
+        left_out = {} if repeated else dict(drop_running(pages) + drop_contents(pages))
+        document = _build(pages, list(_bookmarks(pdf)), str(pdf.get_metadata_dict().get("Title", "")))
+        if not document.text.strip() and len(pdf):
             raise InputError("it has no text; scanned pages need OCR first")
-        return replace(found, headings=tuple(_outline(pdf, found)))
+        return replace(document, left_out=left_out, unreadable=unreadable)
 
 
-def _page_text(pdf: Any, number: int) -> str:
+def _read_page(pdf: Any, number: int) -> Page:
     page = _with_annotations(pdf, number)
-    textpage = page.get_textpage()
-    # Text is bounded by the page as it was before it was turned: on a turned one, lines would be cut and glued.
-    text = str(textpage.get_text_range() if page.get_rotation() else textpage.get_text_bounded())
-    textpage.close()
+    found = read_page(page)
     page.close()
-    return text.replace("\r\n", "\n").replace("\r", "\n")
+    return found
+
+
+def _build(pages: Sequence[Page], bookmarks: Sequence[tuple[int, int, str]], title: str) -> Document:
+    """Write the blocks of pages; the titles of headings are those of the outline."""
+    outline: list[dict[str, int]] = [{} for _ in pages]
+    for page, level, name in bookmarks:
+        outline[page].setdefault(key(name), level)
+    names = {key(name): name for _, _, name in bookmarks}
+    words = _words(span.text for page in pages for row in page.rows for span in row)
+    builder = TextBuilder()
+    for block in blocks(pages, outline):
+        if block.kind == "row":
+            builder.row(_whole(cell, words) for cell in block.parts)
+        elif block.kind == "heading":
+            text = _whole(block.text, words)
+            plain = key(block.text)
+            builder.heading(block.level, text, names.get(plain) or names.get(without_number(plain), text))
+        else:
+            _write(builder, block, words)
+    return builder.build(title)
+
+
+def _write(builder: TextBuilder, block: Block, words: set[str]) -> None:
+    """Begin a line, a paragraph or a page, and write text within which pages may begin."""
+    builder.new_line(1 if block.kind in {"line", "turn"} else 2)
+    if block.kind in {"page", "turn"}:
+        builder.page_begins()
+    first, *others = _whole(block.text, words).split(PAGE)
+    builder.write(first)
+    for text in others:
+        builder.page_begins()
+        builder.write(text)
 
 
 def _with_annotations(pdf: Any, number: int) -> Any:
@@ -85,17 +101,18 @@ def _with_annotations(pdf: Any, number: int) -> Any:
     return page
 
 
-def _words(texts: list[str]) -> set[str]:
+def _words(texts: Iterable[str]) -> set[str]:
     """Return the words of the pages, and pairs of them that a hyphen joins; none if no line cuts a word."""
-    if not any(map(_HYPHEN.search, texts)):
+    lines = list(texts)
+    if not any(map(_HYPHEN.search, lines)):
         return set()
-    found = chain.from_iterable(map(_WORD.finditer, map(str.casefold, texts)))
+    found = chain.from_iterable(map(_WORD.finditer, map(str.casefold, lines)))
     return {form for match in found for form in (match[0], match[0] + (match[1] or ""))}
 
 
-def _lines(text: str, words: set[str]) -> list[str]:
-    joined = _HYPHEN.sub(lambda match: _join_hyphenated(match[1], match[2], words), text)
-    return [line.strip() for line in joined.split("\n")]
+def _whole(text: str, words: set[str]) -> str:
+    """Join the words that lines cut; a hyphen at the very end has been one."""
+    return _HYPHEN.sub(lambda match: _join_hyphenated(match[1], match[3], words) + match[2], text)
 
 
 def _join_hyphenated(before: str, after: str, words: set[str]) -> str:
@@ -109,86 +126,11 @@ def _join_hyphenated(before: str, after: str, words: set[str]) -> str:
     return f"{before}-" if before and (after[:1].isdigit() or belongs) else before
 
 
-def _join_wrapped(lines: list[str]) -> str:
-    """Join lines that a page was too narrow for, where no space is between words: in Chinese."""
-    full = FULL_LINE * max(map(len, lines), default=0)
-    pairs = pairwise(["", *lines])
-    return "".join(
-        ("" if len(before) >= full and WRAPPED.search(f"{before[-1:]}\n{line[:1]}") else "\n") + line
-        for before, line in pairs
-    )
-
-
-def _outline(pdf: Any, document: Document) -> Iterator[Heading]:
-    """Yield the headings of the outline that are on their pages."""
-    after = 0
-    for count, bookmark in enumerate(pdf.get_toc(max_depth=6)):
+def _bookmarks(pdf: Any) -> Iterator[tuple[int, int, str]]:
+    """Yield page, level and title of the outline."""
+    for bookmark in islice(pdf.get_toc(max_depth=6), MAX_OUTLINE):
         target = bookmark.get_dest()
         page = None if target is None else target.get_index()
         title = " ".join(bookmark.get_title().split())
-        if count >= MAX_OUTLINE or not title or page is None or not 0 <= page < len(document.pages):
-            continue
-        end = document.pages[page + 1] if page + 1 < len(document.pages) else len(document.text)
-        pattern = r"\s*".join(map(re.escape, title.replace(" ", "")))
-        match = re.compile(rf"^(?:[\dA-Z.]+\s+)?{pattern}$", re.MULTILINE).search(
-            document.text, max(after, document.pages[page]), end
-        )
-        if match:
-            yield Heading(match.start(), match.end(), bookmark.level + 1, title)
-            after = match.end()
-
-
-def drop_repeated(pages: Sequence[Sequence[str]]) -> list[list[str]]:
-    """Leave out the lines of pages that repeat what others say."""
-    return _drop_contents(_drop_running_lines(pages))
-
-
-def _drop_running_lines(pages: Sequence[Sequence[str]]) -> list[list[str]]:
-    """Leave out what a third of the pages begin or end with, and what comes with the number of the page on a few."""
-    keys = [_edge_keys(lines, page) for page, lines in enumerate(pages)]
-    seen = Counter(key for found in keys for key in set(chain.from_iterable(found.values())))
-    running = {key for key, count in seen.items() if count >= max(MIN_PAGES, len(pages) / 3 if len(key) == 2 else 0)}
-    for at, found in keys[0].items() if keys else ():  # the title may run on top of the pages after the first
-        keys[0][at] = [key for key in found if key != ("top", pages[0][at])]
-    kept = [
-        [line for at, line in enumerate(lines) if running.isdisjoint(found.get(at, ()))]
-        for lines, found in zip(pages, keys, strict=True)
-    ]
-    return [new if any(new) else list(old) for new, old in zip(kept, pages, strict=True)]
-
-
-def _edge_keys(lines: Sequence[str], page: int) -> dict[int, list[tuple[str | int, ...]]]:
-    """Return what tells the lines at the top and at the bottom, by their places."""
-    filled = [at for at, line in enumerate(lines) if line]
-    keys: dict[int, list[tuple[str | int, ...]]] = {}
-    for side, places in (("top", filled[:EDGE]), ("bottom", filled[-EDGE:])):
-        for at in places:
-            keys.setdefault(at, []).extend(_keys(side, lines[at], page))
-    return keys
-
-
-def _keys(side: str, line: str, page: int) -> Iterator[tuple[str | int, ...]]:
-    """Yield a line, and the line with each of its numbers in turn as its distance from that of the page."""
-    yield side, line
-    for match in _NUMBER.finditer(line):
-        yield side, line[: match.start()], int(match[0]) - page, line[match.end() :]
-
-
-def _drop_contents(pages: Sequence[Sequence[str]]) -> list[list[str]]:
-    """Leave out lines with dot leaders to a page, all of whose words are elsewhere; shorten the dots of others."""
-    lines = list(chain.from_iterable(pages))
-    dotted = {line for line in lines if _LEADERS.search(line)}
-    words = set(_units("\n".join(line for line in lines if line not in dotted))) if dotted else set()
-    shown = {line: _DOTS.sub(" … ", line).strip() for line in dotted if not _repeats(line, words, len(pages))}
-    return [[shown.get(line, line) for line in lines if line in shown or line not in dotted] for lines in pages]
-
-
-def _repeats(line: str, words: set[str], pages: int) -> bool:
-    labels = [int(label or 0) for label in _LEADERS.findall(line)]
-    return max(labels) <= pages and words.issuperset(_units(_LEADERS.sub(" ", line)))
-
-
-def _units(text: str) -> Iterator[str]:
-    """Yield numbers and words; of words that are not ASCII, pairs of characters."""
-    for word in re.findall(r"\d+|[^\W\d_]+", text.casefold()):
-        yield from [word] if word.isascii() else map("".join, pairwise(word))
+        if title and page is not None and 0 <= page < len(pdf):
+            yield page, bookmark.level + 1, title

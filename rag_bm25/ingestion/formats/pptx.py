@@ -35,7 +35,7 @@ def extract(file: BinaryIO, *, hidden: bool, **_options: object) -> Document:
                 _write(builder, shape)
         if slide.has_notes_slide and slide.notes_slide.notes_text_frame is not None:
             builder.paragraph(slide.notes_slide.notes_text_frame.text)
-    return builder.build(title or builder.first_heading)
+    return builder.build(title, builder.first_heading)
 
 
 def _write(builder: TextBuilder, shape: Any) -> None:

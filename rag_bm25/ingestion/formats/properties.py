@@ -10,7 +10,6 @@ if TYPE_CHECKING:
 
 MAX_PROPERTIES = 1 << 20  # bytes
 TITLE = "{http://purl.org/dc/elements/1.1/}title"
-GENERIC = frozenset({"powerpoint presentation", "powerpoint 演示文稿", "word document", "untitled"})
 
 
 def core_title(archive: zipfile.ZipFile) -> str:
@@ -20,4 +19,4 @@ def core_title(archive: zipfile.ZipFile) -> str:
             title = ET.fromstring(file.read(MAX_PROPERTIES)).findtext(TITLE)  # noqa: S314  # expat bounds entities
     except (KeyError, ET.ParseError):
         return ""
-    return "" if title is None or title.strip().lower() in GENERIC else title.strip()
+    return (title or "").strip()

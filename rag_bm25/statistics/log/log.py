@@ -104,8 +104,10 @@ class StatisticsLog:
         """Show readers what was read or written, all at once."""
         terms = self._terms
         problems = tuple(self.problems)
-        answers, term_k1 = map(self._models.get, MODELS)
-        view = StatisticsView(self.statistics, terms.displaced, answers, problems, term_k1, terms.vocabulary)
+        answers, query_defaults, term_k1 = map(self._models.get, MODELS)
+        view = StatisticsView(
+            self.statistics, terms.displaced, answers, query_defaults, term_k1, problems, terms.vocabulary
+        )
         if not view.is_same(self.view):
             self.view = view
 
@@ -321,11 +323,22 @@ class StatisticsLog:
         """Replace the stored model of the confidence of hits."""
         self._write_model("answers", model)
 
+    def write_query_defaults(self, values: Mapping[str, Any]) -> None:
+        """Replace the stored parameters of queries."""
+        self._write_model("defaults", values)
+
     def write_k1(self, table: TermK1) -> None:
         """Replace the stored k1 of each term."""
         self._write_model("k1", table)
 
+    def write_models(self, view: StatisticsView) -> None:
+        """Store what another log has of each kind."""
+        for kind, model in zip(MODELS, (view.answers, view.query_defaults, view.term_k1), strict=True):
+            if model is not None:
+                self._write_model(kind, model)
+
     def _write_model(self, kind: str, model: Any) -> None:
+        """Store an entry whose name is greater than those of its kind, and delete these."""
         old = list(self._table.list_all(kind).keys)
         self._clock.birth = self.birth
         self._clock.observe(max((key.batch for key in parse_sound_keys(old)), default=""))

@@ -135,10 +135,10 @@ def overwrite(
 ) -> None:
     """Replace the statistics in a log, given those of each namespace; logs that were read before are stale then.
 
-    The settings stay, and models that are sound, but for the k1 of terms where terms are erased. What is replaced has
-    one of `keys`, by default all rows. `check` is called last, and may raise. All later batches are greater than
-    `later_than`, for rows that came from elsewhere.
-    `nameless` terms in use are in no text, so that the vocabulary lacks them.
+    The settings stay, sound models, and sound defaults of queries, but for the k1 of terms where terms are erased. What
+    is replaced has one of `keys`, by default all rows. `check` is called last, and may raise. All later batches are
+    greater than `later_than`, for rows that came from elsewhere. `nameless` terms in use are in no text, so that the
+    vocabulary lacks them.
     """
     # Until the new head is stored, the old rows count, and afterwards its run alone does: a crash in between loses
     # nothing, and another call does the rest.

@@ -102,7 +102,7 @@ def test_good_namespace_is_taken(namespace: str) -> None:
     ("texts", "ids", "message"),
     [
         ("abc", None, "texts must be a sequence of str, got str; for a single one, pass a list: [texts]"),
-        ({"abc"}, None, "texts must be a sequence of str, got set; list(texts) may be one"),
+        ({"abc"}, None, "texts must be a sequence of str, got set; list(texts) may be one, and add_stream takes "),
         (["a", None], None, "texts[1] must be a str, got NoneType"),
         ([b"a"], None, "texts[0] must be a str, got bytes"),
         (["a", "b\0c"], None, "texts[1] has a NUL at character 1"),

@@ -75,8 +75,9 @@ def test_thread_begins_with_the_first_search_and_ends_with_the_index(server: Mem
     assert not thread.is_alive()
 
 
-def test_index_that_nobody_holds_is_collected(server: MemoryStore, config: IndexConfig) -> None:
-    index = opened(server, config)
+@pytest.mark.parametrize("interval", [INTERVAL, 1e9])
+def test_index_that_nobody_holds_is_collected(server: MemoryStore, config: IndexConfig, interval: float) -> None:
+    index = opened(server, config, interval)
     index.search("apple")
     [thread] = refreshing()
     del index

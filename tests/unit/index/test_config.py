@@ -14,7 +14,13 @@ from rag_bm25.analysis import AnalyzerConfig
 from rag_bm25.analysis.contract import contract_of
 from rag_bm25.errors import ConfigMismatchError, FormatError, ParameterError
 from rag_bm25.index.config import IndexConfig
-from rag_bm25.index.stored_config import config_from_dict, config_to_dict, dense_field_of, require_same
+from rag_bm25.index.stored_config import (
+    config_from_dict,
+    config_of_former,
+    config_to_dict,
+    dense_field_of,
+    require_same,
+)
 from rag_bm25.weighting.fields import DEFAULT_FIELDS, FieldWeight
 
 
@@ -34,7 +40,7 @@ def stored(config: IndexConfig = CONFIG) -> dict[str, object]:
 def test_defaults_are_those_of_the_design() -> None:
     config = IndexConfig(chunk_size=500)
     assert (config.length_unit, config.k1, config.b) == ("estimated_characters", 1.5, 0.75)
-    assert (config.idf, config.epsilon, config.k3) == ("epsilon", 0.25, None)
+    assert (config.idf, config.epsilon, config.k3) == ("epsilon", 0.25, 4.0)
     assert (config.bigram_weight, config.word_bigram_weight, config.latin_weight) == (0.5, 0.15, 2)
     assert config.analyzer == AnalyzerConfig()
 
@@ -126,6 +132,14 @@ def test_other_analyzer_settings_are_named() -> None:
 def test_stored_config_is_used_where_none_is_given() -> None:
     config = IndexConfig(chunk_size=9, k1=1.25, idf="plus", k3=7, analyzer=AnalyzerConfig(simplify=False))
     assert config_from_dict(stored(config), None) == config
+
+
+def test_an_index_without_a_stored_k3_counts_repeated_words_linearly() -> None:
+    kept = stored(IndexConfig(9))
+    del kept["query"]["k3"]
+    former = config_of_former(kept)
+    assert former is not None
+    assert (config_from_dict(kept, None).k3, former[0].k3, IndexConfig(9).k3) == (None, None, 4)
 
 
 def test_a_callable_that_is_not_given_has_a_stand_in() -> None:

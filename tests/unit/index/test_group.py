@@ -81,12 +81,13 @@ def test_what_ingest_makes_and_a_config_without_fields_differ_with_the_way_out()
         IndexGroup([plain, made])
 
 
-def test_queries_are_weighed_as_the_first_index_does() -> None:
-    lucene = IndexConfig(4, length_unit="terms", analyzer=split, idf="lucene")
-    first, second = filled(LEFT, lucene), filled(RIGHT)
+def test_indexes_whose_queries_are_weighed_otherwise_are_refused() -> None:
+    first, second = filled(LEFT, IndexConfig(4, length_unit="terms", analyzer=split, idf="lucene")), filled(RIGHT)
+    with pytest.raises(ConfigMismatchError, match=r"index 1 .* than index 0: idf: 'lucene' and 'epsilon'\. Set them"):
+        IndexGroup([first, second])
+    second.set_query_defaults(weighting=QueryWeighting(idf="lucene"))
     asked = {"weighting": QueryWeighting(idf="lucene")}
     assert IndexGroup([first, second]).search("apple") == IndexGroup([first, second]).search("apple", **asked)
-    assert IndexGroup([second, first]).config.idf == "epsilon"
 
 
 @pytest.mark.parametrize(
@@ -128,6 +129,28 @@ def test_an_explanation_of_an_id_in_two_indexes_needs_the_part(group: IndexGroup
     for bad in (-1, "0", True, 1.5):
         with pytest.raises(ParameterError, match="part must be"):
             group.explain("apple", "1", part=cast("int", bad))
+
+
+def test_reasons_for_an_id_in_two_indexes_need_the_part(group: IndexGroup) -> None:
+    with pytest.raises(InputError, match="2 indexes of the group have a chunk '1', 0, 1: give part"):
+        group.diagnose("tart", "1")
+    assert "no word of the query" in str(group.diagnose("tart", "1", part=0))
+    assert group.diagnose("tart", "1", part=1).rank == 1
+    assert "no chunk has this id" in str(group.diagnose("tart", "2", part=1))
+    with pytest.raises(ParameterError, match=r"part must be an int in 0\.\.1, got 2"):
+        group.diagnose("tart", "1", part=2)
+
+
+def test_a_part_of_a_single_index_is_refused() -> None:
+    index = filled(LEFT)
+    for ask in (index.explain, index.diagnose):
+        with pytest.raises(InputError, match="part must be left out: it is for a group of indexes"):
+            ask("apple", "1", part=0)
+
+
+def test_what_hears_of_events_is_a_callable() -> None:
+    with pytest.raises(ParameterError, match="on_event must be a callable or None, got 5"):
+        IndexGroup([filled(LEFT)], on_event=cast("Any", 5))
 
 
 def test_reasons_are_those_of_the_whole(group: IndexGroup) -> None:

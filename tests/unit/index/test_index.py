@@ -23,16 +23,16 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 def test_refresh_sees_others_at_once(config: IndexConfig, clock: list[float]) -> None:
     store = MemoryStore(exclusive=False)
     writer = BM25Index.from_store(store, config=config)
-    reader = BM25Index.from_store(store.reopen(), config=config, refresh_interval=5)
-    writer.add(["apple"])
-    reader.refresh()
-    assert len(reader.search("apple")) == 1
+    with BM25Index.from_store(store.reopen(), config=config, refresh_interval=5) as reader:
+        writer.add(["apple"])
+        reader.refresh()
+        assert len(reader.search("apple")) == 1
 
 
 def test_writer_sees_its_own_writes_at_once(config: IndexConfig, clock: list[float]) -> None:
-    index = BM25Index.from_store(MemoryStore(exclusive=False), config=config, refresh_interval=1e9)
-    index.add(["apple"])
-    assert len(index.search("apple")) == 1
+    with BM25Index.from_store(MemoryStore(exclusive=False), config=config, refresh_interval=1e9) as index:
+        index.add(["apple"])
+        assert len(index.search("apple")) == 1
 
 
 def test_embedded_index_never_looks_for_others(filled: BM25Index, store: MemoryStore, clock: list[float]) -> None:

@@ -56,6 +56,7 @@ def test_ids_are_of_any_field_with_a_prefix(theirs: ForeignRows, index: BM25Inde
     ("given", "expected"),
     [
         ({"metadata": {"page": 1, "source": "a.md"}}, {"page": 1, "original_source": "a.md"}),
+        ({"metadata": {"page": 1, "none": None}, "kind": "b"}, {"page": 1, "kind": "b"}),
         ({"metadata": "page 1"}, {"metadata": "page 1"}),
         ({"source": "a.md"}, {"original_source": "a.md"}),
     ],
@@ -67,6 +68,14 @@ def test_metadata(theirs: ForeignRows, index: BM25Index, given: dict[str, Any], 
     assert chunk.metadata == {**expected, "source": "milvus://mine"}
     note = "'source' of the rows is kept as 'original_source': 'source' is milvus://mine"
     assert report.notes == ([note] if "original_source" in expected else [])
+
+
+def test_an_entry_of_the_metadata_replaces_no_field(theirs: ForeignRows, index: BM25Index) -> None:
+    theirs.stored = [{"pk": 1, "body": "one", "page": 5, "kind": "a", "metadata": {"page": 7, "kind": "a", "by": "Li"}}]
+    report = ingest(index)
+    (chunk,) = index.chunks()
+    assert chunk.metadata == {"page": 5, "kind": "a", "by": "Li", "metadata": {"page": 7}, "source": "milvus://mine"}
+    assert report.notes == ["'metadata' keeps 'page', since the rows have other values in fields of that name"]
 
 
 def test_again_only_what_has_changed_is_written(theirs: ForeignRows, store: MemoryStore) -> None:
@@ -241,7 +250,7 @@ def test_l2_is_of_vectors_of_one_length(theirs: ForeignRows, store: MemoryStore)
     (reason,) = ingest(index, of={"vector_field": "emb"}).reasons
     assert reason == (
         "mine: row 2: the collection compares by L2, which ranks as the index does only vectors of the length 1, and "
-        "that of the row has 5"
+        "that of the row has 5: leave out vector_field (--vector-field), and have a model embed the texts (--embedding)"
     )
     assert ids(index) == ["1"]
 

@@ -88,3 +88,41 @@ def test_rows_in_another_encoding(tmp_path: Path, index: BM25Index, name: str) -
 def test_zeros_in_a_plain_text_are_not_taken_for_chinese(data: bytes) -> None:
     assert decode(data, "a") == (data.decode(), "")  # the checks of texts refuse it
     assert decode("名字 name 一".encode("utf-16-le"), "a") == ("名字 name 一", "utf-16-le")
+
+
+def test_one_bad_byte_does_not_make_another_encoding() -> None:
+    for text in ("打开下部阀门并等待十分钟。" * 9, "Close the valve – it’s on the left, near the café. ", "é\n" * 9):
+        assert decode(text.encode() + b"\xe6\x9c", "a") == (f"{text}\ufffd", "utf-8, damaged")
+
+
+@pytest.mark.parametrize(
+    "text", ["吾輩は猫である", "この契約は甲と乙の間で締結される。賃料は毎月五日までに支払うものとする。" * 8]
+)
+def test_pairs_of_bytes_are_no_utf16_without_a_sign_of_it(text: str) -> None:
+    pytest.importorskip("chardet")
+    assert decode(text.encode("shift_jis"), "a") == (text, "cp932")
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding"),
+    [
+        ("L\u2019été à Genève: le café est naïf, très français et déjà prêt. ", "cp1252"),
+        ("don\u2019t pay \u20ac5 \u2013 \u201cnow\u201d", "cp1252"),
+        ("The price list of the pump 阀门 and its parts", "gb18030"),
+        ("Привет, как дела? Это текст.", "cp1251"),
+        ("劳动合同法", "gb18030"),
+    ],
+)
+def test_a_weak_guess_of_a_rare_encoding_gives_way_to_the_usual_one(text: str, encoding: str) -> None:
+    pytest.importorskip("chardet")
+    assert decode(text.encode(encoding), "a") == (text, encoding)
+
+
+@pytest.mark.parametrize(
+    ("label", "written"),
+    [("iso-8859-1", "cp1252"), ("us-ascii", "cp1252"), ("iso-8859-9", "cp1254"), ("tis-620", "cp874")],
+)
+def test_labels_mean_what_browsers_take_them_for(label: str, written: str) -> None:
+    text = "don\u2019t \u2013 \u201cnow\u201d"
+    assert decode(text.encode(written), "a", None, label) == (text, written)
+    assert decode(b"\x81\x92", "a", "latin-1") == ("\x81\u2019", "cp1252")

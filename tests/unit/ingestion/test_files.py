@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import unicodedata
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from support.files import ids, run, sources, write
@@ -10,6 +12,8 @@ from support.files import ids, run, sources, write
 from rag_bm25 import BM25Index, InputError, ParameterError
 from rag_bm25.ingestion.files import find_files
 from rag_bm25.ingestion.ingesting import ingest
+from rag_bm25.ingestion.source_names import SourceNames
+from rag_bm25.statistics.log.source_roots import SourceRoot
 
 # Finding files
 
@@ -34,7 +38,7 @@ def test_what_is_no_list_of_paths_is_refused(index: BM25Index, tmp_path: Path) -
     for paths in ("docs", tmp_path):
         with pytest.raises(InputError, match="paths must be a sequence of str or Path, got"):
             find_files(paths)  # type: ignore[arg-type]
-    for path in ("", " ", 5, None):
+    for path in ("", " ", 5, None, "\ud800"):
         with pytest.raises(ParameterError, match=r"paths\[0\] must be a str or a Path that can name a file"):
             find_files([path])  # type: ignore[list-item]
     for found in ("docs", [tmp_path]):
@@ -112,3 +116,36 @@ def test_a_file_given_by_itself_that_cannot_be_ingested_is_an_error(tmp_path: Pa
     report = run(index, page, write(tmp_path / "b.txt"))
     assert report.failed["a.css"].startswith(f"{page}: only regular files that end in .txt, .md, ")
     assert ids(index) == ["b.txt#0"]
+
+
+def test_temporary_files_are_left_out_unless_a_pattern_names_them(tmp_path: Path) -> None:
+    for name in ("~$a.docx", "b.tmp", "c.txt"):
+        write(tmp_path / "docs" / name)
+    assert (sources(tmp_path / "docs"), find_files([tmp_path]).skipped) == (["docs/c.txt"], [])
+    assert [file.source for file in find_files([tmp_path / "docs"], include=["*.tmp"]).files] == ["docs/b.tmp"]
+
+
+# Names in two forms of Unicode
+
+NAME = "Übersicht"
+
+
+@pytest.mark.parametrize("form", ["NFC", "NFD"])
+def test_a_file_has_one_name_in_whatever_form_its_system_writes_it(
+    form: Literal["NFC", "NFD"], tmp_path: Path, index: BM25Index
+) -> None:
+    folder = tmp_path / unicodedata.normalize(form, NAME)
+    path = write(folder / unicodedata.normalize(form, f"{NAME}.txt"))
+    run(index, folder)
+    assert {chunk.metadata["source"] for chunk in index.chunks()} == {f"{NAME}/{NAME}.txt"}
+    assert run(index, folder, prune=True).deleted == 0
+    path.rename(folder / unicodedata.normalize("NFC", path.name))
+    assert (run(index, folder).unchanged, len(ids(index))) == (1, 1)
+
+
+def test_the_file_of_a_name_is_found_in_the_form_that_it_has(tmp_path: Path) -> None:
+    folder, name = tmp_path / NAME, unicodedata.normalize("NFD", f"{NAME}.txt")
+    write(folder / name)
+    names = SourceNames([SourceRoot(NAME, str(folder), is_folder=True)], lambda _name, _is_folder: True)
+    assert names.path_of(f"{NAME}/{NAME}.txt") == folder / name
+    assert names.has_file(f"{NAME}/{NAME}.txt")

@@ -24,7 +24,7 @@ from support.office import (
 
 from rag_bm25 import BM25Index
 from rag_bm25.errors import InputError, MissingExtraError
-from rag_bm25.ingestion import find_files, formats
+from rag_bm25.ingestion import find_files, formats, ingest
 from rag_bm25.ingestion.documents import Document
 from rag_bm25.ingestion.formats import extraction
 from rag_bm25.ingestion.formats.archives import open_archive
@@ -32,7 +32,6 @@ from rag_bm25.ingestion.formats.building import TextBuilder
 from rag_bm25.ingestion.formats.extraction import answer
 from rag_bm25.ingestion.formats.html import write_html
 from rag_bm25.ingestion.formats.numbering import spell
-from rag_bm25.ingestion.formats.pdf import drop_repeated
 from rag_bm25.ingestion.reading import ReadOptions, read_document
 
 
@@ -61,6 +60,23 @@ def test_html_whose_headings_have_the_class_of_permalinks_keeps_them() -> None:
     link = '<a class="hash-link" href="#drain" title="Direct link">\u200b</a>'
     document = html(f"<h1>Pump</h1><h2 class='anchor anchorWithStickyNavbar_x' id='drain'>Drain it{link}</h2>")
     assert headings(document) == [(1, "Pump", "Pump"), (2, "Drain it", "Drain it")]
+
+
+@pytest.mark.parametrize(
+    ("page", "shown"),
+    [
+        ("<p>a<div style='color:red; DISPLAY : none'><p>b</p></div><i style='visibility:hidden'>c</i>", "a"),
+        ("<p style='display:block'>a<p style='x-display:none'>b", "a\n\nb"),
+        ("<div role='tabpanel' hidden>a</div><div class='sphinx-tabs-panel' style='display:none'>b</div>", "a\n\nb"),
+        ("<body style='visibility:hidden'><p>a", "a"),
+        (
+            "<p><input type='checkbox' checked>a<p><input type='radio'>b<input type='checkbox' role='button'>",
+            "☒ a\n\n☐ b",
+        ),
+    ],
+)
+def test_html_has_what_a_browser_or_a_click_shows(page: str, shown: str) -> None:
+    assert html(page).text.strip() == shown
 
 
 def test_html_with_a_main_part_has_that_alone() -> None:
@@ -361,28 +377,6 @@ def test_a_reader_of_ones_own_gives_markdown_or_leaves_the_file(tmp_path: Path) 
     assert read_document(note, options).text == "note"
 
 
-@pytest.mark.parametrize(
-    ("pages", "kept"),
-    [
-        ([f"Manual {n} / 4\ntext {n * n}\n{n}" for n in range(1, 5)], ["text 1", "text 4", "text 9", "text 16"]),
-        (["a\nLeft", "b\nRight", "c\nLeft", "d\nRight", "e\nLeft", "f\nRight"], list("abcdef")),
-        (["Title\na\n1", "Title\nb\n2", "Title\nc\n3"], ["Title\na", "b", "c"]),
-        (["Head\na", "Head\nb"], ["Head\na", "Head\nb"]),
-        (["Head\na", "Head\nb", "Head\nc", *"defghij"], ["Head\na", "Head\nb", "Head\nc", *"defghij"]),
-        (["1", "2", "3"], ["1", "2", "3"]),
-        (
-            ["Contents\n1 One . . . . . . 2\nTwo ..... iv\n第一章………3", "1 One\n第一章", "Two"],
-            ["Contents", "1 One\n第一章", "Two"],
-        ),
-        (["Tea ........ 3\nRice ..... 4.50", "Cake ...... 9"], ["Tea … 3\nRice ..... 4.50", "Cake … 9"]),
-        (["他说……3 次\n他说等等......\n他说等等"], ["他说……3 次\n他说等等......\n他说等等"]),
-        (["tea ........ 3\nrice . . . 1"], ["tea … 3\nrice . . . 1"]),
-    ],
-)
-def test_lines_of_pages_that_repeat_others_are_left_out(pages: list[str], kept: list[str]) -> None:
-    assert ["\n".join(lines) for lines in drop_repeated([page.split("\n") for page in pages])] == kept
-
-
 def test_pdf(tmp_path: Path) -> None:
     pytest.importorskip("pypdfium2")
     path = make_pdf(
@@ -396,9 +390,10 @@ def test_pdf(tmp_path: Path) -> None:
 
 def test_pdf_without_its_running_lines_and_contents(tmp_path: Path) -> None:
     pytest.importorskip("pypdfium2")
-    pages = ["Setup ....... 2\nA manual", "Manual 2\nSetup", "Manual 3\nlast words", "Manual 4\nend"]
-    document = read_document(make_pdf(tmp_path / "a.pdf", pages, outline=[("Setup", 1)]))
-    assert document.text.split("\n\n") == ["A manual", "Setup", "last words", "end"]
+    pages = ["Setup ....... 2\nA manual", "Setup", "last words", "end"]
+    heads = {n: [(30, 770, "Manual"), (300, 30, str(n + 1))] for n in range(4)}
+    document = read_document(make_pdf(tmp_path / "a.pdf", pages, outline=[("Setup", 1)], more=heads))
+    assert document.text.split("\n\n") == ["Manual", "A manual", "Setup", "last words", "end"]
     assert headings(document) == [(1, "Setup", "Setup")]
     assert len(document.pages) == 4
 
@@ -553,3 +548,19 @@ def test_the_process_is_not_shared_with_a_fork(tmp_path: Path, monkeypatch: pyte
     assert before is not None
     before.kill()
     before.communicate()
+
+
+def test_what_is_left_out_is_told_and_can_be_kept(tmp_path: Path, index: BM25Index) -> None:
+    pytest.importorskip("pypdfium2")
+    heads = {n: [(30, 770, "Manual"), (300, 30, str(n + 1))] for n in range(4)}
+    path = make_pdf(tmp_path / "a.pdf", ["one", "two", "three", "four"], more=heads)
+    assert run(index, path).left_out == {"running lines": 18, "page numbers": 4}
+    report = ingest(index, find_files([path]), options=ReadOptions(repeated=True))
+    assert report.left_out == {}
+    assert read_document(path, ReadOptions(repeated=True)).text.split().count("Manual") == 4
+
+
+def test_pages_of_signs_are_told(tmp_path: Path, index: BM25Index) -> None:
+    pytest.importorskip("pypdfium2")
+    report = run(index, make_pdf(tmp_path / "a.pdf", ["A pump", "!#$%&'*+,/:;<=>?@^`{|}~ " * 3]))
+    assert report.notes == ["pages whose fonts do not tell their letters, which need OCR: a.pdf (1)"]

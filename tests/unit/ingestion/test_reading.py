@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from support.files import CONFIG, ids, pieces, run, write, write_rows
@@ -14,7 +14,7 @@ from support.memory_store import MemoryStore
 from rag_bm25 import BM25Index, IndexConfig, ParameterError
 from rag_bm25.ingestion.files import SourceFile, find_files
 from rag_bm25.ingestion.ingesting import ingest
-from rag_bm25.ingestion.reading import ReadOptions, read_file, sample
+from rag_bm25.ingestion.reading import ReadOptions, read_document, read_file, sample
 from rag_bm25.ingestion.rows import RowFields
 from rag_bm25.ingestion.splitting import splitter
 
@@ -227,6 +227,20 @@ def test_chunks_may_be_shorter_than_the_chunk_size(index: BM25Index, tmp_path: P
 def test_chunks_have_some_length(size: int) -> None:
     with pytest.raises(ParameterError, match=f"split_size must be > 0, got {size}"):
         splitter(CONFIG, split_size=size)
+
+
+def test_lengths_are_numbers() -> None:
+    with pytest.raises(ParameterError, match="split_size must be > 0, got 'x'"):
+        splitter(CONFIG, split_size=cast("int", "x"))
+    with pytest.raises(ParameterError, match="chunk_overlap must be >= 0 and below the chunk size of 40, got 'x'"):
+        splitter(CONFIG, chunk_overlap=cast("int", "x"))
+
+
+def test_a_document_may_be_named_by_a_str(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.md", "# A\n\nb\n")
+    assert read_document(str(file)) == read_document(file)
+    with pytest.raises(ParameterError, match="path must be a str or a Path that can name a file, got 5"):
+        read_document(cast("Any", 5))
 
 
 def test_a_sample_is_some_chunks_in_random_order_of_the_files(tmp_path: Path) -> None:

@@ -95,16 +95,65 @@ def test_strict_writes_nothing_if_anything_fails(tmp_path: Path, store: MemorySt
     assert ingest(index, find_files([tmp_path / "docs"]), strict=True).added == 1
 
 
-def test_a_table_without_the_column_of_the_texts_fails_as_a_whole(tmp_path: Path, index: BM25Index) -> None:
+def make_tables(folder: Path) -> list[str]:
+    """Make a CSV and a Parquet file without a column ``text``."""
     pa = pytest.importorskip("pyarrow")
     from pyarrow import parquet
 
-    (tmp_path / "a.csv").write_text("id,body\n" + "1,some words\n" * 500)
-    parquet.write_table(pa.table({"id": ["1"], "body": ["some words"]}), tmp_path / "b.parquet")
-    report = ingest(index, find_files([tmp_path]))
-    name = tmp_path.name
-    reason = 'there is no column "text", only id, body. Name that of the texts (--text-field)'
-    assert report.failed == {f"{name}/{file}": f"{tmp_path / file}: {reason}" for file in ("a.csv", "b.parquet")}
+    write(folder / "a.csv", "id,part,note,\n1,bolt,brass,\n2,nut,,\n")
+    rows = {"id": [1, 2], "part": ["bolt", "nut"], "note": ["brass", None], "vector": [[0.5], [0.5]]}
+    parquet.write_table(pa.table(rows), folder / "b.parquet")
+    return ["a.csv", "b.parquet"]
+
+
+@pytest.mark.parametrize("at", [0, 1])
+def test_a_table_without_a_column_text_is_stored_by_all_its_columns(at: int, tmp_path: Path, index: BM25Index) -> None:
+    path = tmp_path / make_tables(tmp_path)[at]
+    assert run(index, path).failed == {}
+    assert {id_: text for id_, (text, _) in stored(index).items()} == {
+        "1": "id: 1\npart: bolt\nnote: brass",
+        "2": "id: 2\npart: nut",
+    }
+    assert [hit.id for hit in index.search("bolt", filter={"note": "brass"})] == ["1"]
+
+
+@pytest.mark.parametrize("at", [0, 1])
+def test_several_columns_may_be_the_text(at: int, tmp_path: Path, index: BM25Index) -> None:
+    path = tmp_path / make_tables(tmp_path)[at]
+    ingest(index, find_files([path]), options=ReadOptions(fields=RowFields("note,part", title="part")))
+    assert stored(index)["1"] == (
+        "bolt note: brass",
+        {"source": path.name, "chunk": 0, "title": "bolt", **metadata(at)},
+    )
+
+
+def metadata(at: int) -> dict[str, object]:
+    return {"note": "brass", "vector": [0.5]} if at else {"note": "brass"}
+
+
+def test_several_fields_of_json_lines_may_be_the_text(tmp_path: Path, index: BM25Index) -> None:
+    path = write_rows(tmp_path / "a.jsonl", {"id": 1, "part": "bolt", "stock": 5}, {"id": 2, "other": "x"})
+    report = ingest(index, find_files([path]), options=ReadOptions(fields=RowFields("part,stock")))
+    assert stored(index)["1"][0] == "part: bolt\nstock: 5"
+    assert report.reasons == [f'{path} line 2: a row needs a "part,stock", and has only id, other']
+
+
+@pytest.mark.parametrize("names", ["body", "part,body"])
+def test_a_table_without_the_column_that_is_named_fails_as_a_whole(
+    names: str, tmp_path: Path, index: BM25Index
+) -> None:
+    files = make_tables(tmp_path)
+    report = ingest(index, find_files([tmp_path]), options=ReadOptions(fields=RowFields(text=names)))
+    there = ("id, part, note", "id, part, note, vector")
+    assert report.failed == {
+        f"{tmp_path.name}/{file}": f'{tmp_path / file}: there is no column "body", only {only}. '
+        "Name those of the text (--text-field)"
+        for file, only in zip(files, there, strict=True)
+    }
     assert (report.rejected, report.files) == ({}, 0)
-    named = ReadOptions(fields=RowFields(text="body"))
-    assert ingest(index, find_files([tmp_path / "b.parquet"]), options=named).added == 1
+
+
+@pytest.mark.parametrize("first", ["sep=;\n", "SEP=;\r\n"])
+def test_the_line_that_declares_the_delimiter_is_no_header(first: str, tmp_path: Path, index: BM25Index) -> None:
+    run(index, write(tmp_path / "a.csv", f"{first}id;a,b,c,d;text\n1;x;short row\n"))
+    assert stored(index)["1"] == ("short row", {"source": "a.csv", "chunk": 0, "a,b,c,d": "x"})

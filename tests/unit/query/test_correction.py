@@ -61,6 +61,24 @@ def test_misspelt_words_become_the_nearest_form_that_texts_have(text: str, meant
     assert corrector().correct(meant) is None
 
 
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("athentication", "authentication"),  # its stem is as near that of attention, which is more frequent
+        ("certficate", "certificate"),  # its stem is nearer to certfile
+        ("migrtion", "migration"),  # it has no stem that any ending is taken from
+        ("authentcation", "authentication"),
+        ("migrtaions", "migration"),
+        ("athentiction tokens", None),
+    ],
+)
+def test_words_are_compared_as_they_are_written_and_not_by_their_stems(text: str, meant: str | None) -> None:
+    texts = ["Digest authentication, certificate and migration", *["Pay attention to certfile"] * 5]
+    if meant is None:
+        texts = ["Pay attention to tokens"]
+    assert corrector(texts=texts).correct(text) == meant
+
+
 def test_a_word_of_texts_in_traditional_characters_is_suggested_in_these() -> None:
     assert corrector(texts=["解除勞動合同"]).correct("劳和合同") == "勞動合同"
 

@@ -5,6 +5,8 @@ import pytest
 
 from rag_bm25.documents.encoder import DocumentEncoder
 from rag_bm25.query.encoder import QueryEncoder
+from rag_bm25.query.expansion import Expander
+from rag_bm25.query.lookup import TermLookup
 from rag_bm25.query.terms import QueryTerm, TermSource
 from rag_bm25.statistics.corpus import Contribution, CorpusCounts
 from rag_bm25.vectors.sparse import EMPTY
@@ -55,7 +57,7 @@ def test_query_method_of_the_analyzer_is_used() -> None:
 def test_bigrams_are_boosted_by_the_weight_of_their_channel() -> None:
     tokens = ["合同", "\0合同", "\0同法", "\0合同"]
     made = QueryEncoder(
-        lambda _: tokens, QueryWeighting(idf="lucene", bigram_weight=0.25).over(DEFAULT_WEIGHTING), TermIds()
+        lambda _: tokens, QueryWeighting(idf="lucene", k3=None, bigram_weight=0.25).over(DEFAULT_WEIGHTING), TermIds()
     )
     corpus = CorpusCounts()
     ids = sorted(map(term_id, tokens[:2]))
@@ -121,6 +123,15 @@ def test_kept_facts_change_no_weight() -> None:
             fresh.df.tolist(),
         )
         assert again.weights.tolist() == fresh.weights.tolist()
+
+
+def test_all_terms_of_a_query_are_looked_up_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    df = CorpusCounts.df
+    monkeypatch.setattr(CorpusCounts, "df", lambda self, ids: (asked.append(len(ids)), df(self, ids))[1])
+    made = QueryEncoder(str.split, DEFAULT_WEIGHTING, TermIds(), Expander(str.split, look_up=TermLookup), kept={})
+    assert made.terms("unknown 无 apple \0\0fig", CORPUS).terms == ["unknown", "无", "apple", "fig"]
+    assert asked == [4]
 
 
 def test_few_facts_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,6 +24,7 @@ def parts(text: str) -> list[tuple[str, float, bool]]:
         ("lab* notes", [("lab", 1, True), ("notes", 1, False)]),
         ("new lab*^2.5", [("new", 1, False), ("lab", 2.5, True)]),
         ("2^10", [("2", 10, False)]),
+        ("lab＊ 合同＾２ 「解除」^.5", [("lab", 1, True), ("合同", 2, False), ("解除", 0.5, False)]),
     ],
 )
 def test_operators(text: str, expected: list[tuple[str, float, bool]]) -> None:
@@ -52,6 +53,15 @@ def test_signs_without_a_meaning_are_text(text: str) -> None:
         ('\\-5 \\+a \\"quoted words"', Query("a")),
         ('" " x "\u200b" -\u200b', Query("a")),
         ('+A -not -😀 "???"', Query("a", ["A"], ["not", "😀"], ["???"])),
+        ("劳动　＋合同 －解除 －－all", Query("a", ["合同"], ["解除"])),
+        ('"a b” ＂e f＂ “g h＂ -„i j“', Query("a", must_not=["i j"], phrases=["a b", "e f", "g h"])),
+        ('“c d"', Query("a", phrases=["c d"])),
+        (
+            "«a b» »c d« 「合同」『解除』 ”e f” «g h»",
+            Query("a", phrases=["a b", "c d", "合同", "解除", "e f", "g h"]),
+        ),
+        ('"a “b” c" "d”e" “f"', Query("a", phrases=["a “b” c", "d”e", "f"])),
+        ("\\－5 \\「a」 a－b ＋", Query("a")),
     ],
 )
 def test_signs_at_the_beginning_of_a_word_are_conditions(text: str, expected: Query) -> None:
@@ -111,7 +121,9 @@ def test_written_boosts_out_of_range_are_refused(text: str) -> None:
         Query.parse(text)
 
 
-pieces = st.sampled_from(["a", "合同", "^", "2", "*", '"', "“", "”", " ", ".5", "^3", "\\", "😀", "\n"])
+pieces = st.sampled_from(
+    ["a", "合同", "^", "2", "*", '"', "“", "”", "＂", "«", "„", "－", "＾", " ", ".5", "^3", "\\", "😀", "\n"]
+)
 
 
 @given(st.lists(pieces, max_size=12).map("".join) | st.text(max_size=30))

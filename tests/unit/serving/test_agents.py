@@ -15,7 +15,7 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.tools import StructuredTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
-from rag_bm25 import BM25Index, IndexGroup
+from rag_bm25 import BM25Index, IndexGroup, QueryExpansion
 from rag_bm25.serving import agents, texts
 from rag_bm25.serving.access import ACCESS, EVERYTHING
 
@@ -46,6 +46,15 @@ def call(asker: Any, tool: str, *, allow_writes: bool = False, **arguments: Any)
     result = use(asker, lambda client: client.call_tool(tool, arguments), allow_writes=allow_writes)
     (content,) = result.content
     return content.text, result.is_error
+
+
+def test_synonyms_that_are_set_once_find_by_http_and_mcp(asker: Any, index: BM25Index) -> None:
+    url = "/api/v1/search"
+    assert asker.get(url, query="trial").json()["count"] == 0
+    index.set_query_defaults(expansion=QueryExpansion(synonyms={"trial": ["probation"]}))
+    assert [hit["id"] for hit in asker.get(url, query="trial").json()["hits"]] == ["law.txt#2"]
+    assert "Probation lasts three months." in call(asker, "search", query="trial")[0]
+    assert asker.post(url, query="trial", expansion={"synonyms": None}).json()["count"] == 0
 
 
 @pytest.mark.parametrize(
@@ -369,3 +378,5 @@ def test_hits_of_several_indexes_name_theirs(index: BM25Index, asker: Any) -> No
         _, *hits = map(json.loads, call(served, "search", query="notice")[0].splitlines())
         assert [hit.get("part") for hit in hits] == parts
     assert "notice" in call(of_two, "explain", query="notice", id="law.txt#1", part=1)[0]
+    why = of_two.get("/api/v1/why", query="notice", id="law.txt#1", part="1").json()["diagnosis"]
+    assert (why["id"], why["reasons"]) == ("law.txt#1", [])

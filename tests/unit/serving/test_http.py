@@ -332,6 +332,7 @@ def test_wrong_arguments_are_named_with_their_rule(asker: Any, path: str, given:
     [
         ("search", {"query": ["a", "b"]}, "query must be given once, got 2 times"),
         ("search", {"query": "a", "k": ["1", "1"]}, "k must be given once, got 2 times"),
+        ("search", {"query": "a", "weighting": "k1=1,k1=2"}, "k1 must be given once, got 2 times"),
         ("chunks/memo.txt%230", {"id": "b"}, "id must be given once, and is in the path"),
     ],
 )

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from support.command_line import run
 
-from rag_bm25.errors import ParameterError
+from rag_bm25.errors import FilterError, ParameterError
 from rag_bm25.serving import tokens as tokens_module
 from rag_bm25.serving.tokens import TokenFile, make_token
 
@@ -59,7 +59,7 @@ def ask(asker: Any, token: str, path: str = SEARCH, **headers: str) -> int:
         (line(namespaces=["a\0"]), "line 1: namespace"),
         (line(namespaces=None), "line 1: namespaces must not be null"),
         (line(filter=None), "line 1: filter must not be null"),
-        (line(namespaces=["a"])[:-2] + ', "namespaces": ["b"]}', "line 1: a key must be given once"),
+        (line(namespaces=["a"])[:-2] + ', "namespaces": ["b"]}', "line 1: 'namespaces' must be given once"),
         (line(filter={}), "line 1: filter must have a condition"),
         (line(filter="true"), "line 1: a filter must be a mapping, such as"),
         (line(filter={"a": {"$above": 1}}), "line 1: unknown operator '$above'"),
@@ -164,6 +164,24 @@ def test_a_bad_change_keeps_the_former_tokens_and_is_logged_once(
         assert DIGEST not in message
     file.write_text(line(digest=OTHER))
     assert ask(asker, SECRET) == 401
+
+
+def test_a_filter_that_the_engine_cannot_evaluate_is_refused_by_the_token_s_name(
+    make_asker: Callable[..., Any], index: Any, file: Path, monkeypatch: pytest.MonkeyPatch, caplog: Any
+) -> None:
+    def scan(scope: Any, **_: Any) -> Any:
+        if "tenant" in str(scope.where):
+            raise FilterError("the engine has no $exists")
+        return iter([])
+
+    asker = make_asker(tokens=TokenFile(file))
+    monkeypatch.setattr(index._store, "scan_chunks", scan)
+    file.write_text(line(filter={"tenant": {"$exists": True}}))
+    with pytest.raises(ParameterError, match=r"the token 'alice': the engine has no \$exists"):
+        make_asker(tokens=TokenFile(file))
+    with caplog.at_level(logging.ERROR, "rag_bm25.serving"):
+        assert ask(asker, SECRET) == 200  # the change is refused
+    assert "the engine has no $exists; the former tokens stay in force" in caplog.text
 
 
 def test_requests_at_once_have_each_their_own_scope(index: Any, file: Path) -> None:

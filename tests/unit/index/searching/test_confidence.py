@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from support.answers import Judged, give_model, make_set
 from support.indexes import CONFIG, filled
 from support.memory_store import MemoryStore
+from support.reference import saturated
 
 from rag_bm25 import (
     BM25Index,
@@ -21,6 +23,7 @@ from rag_bm25 import (
     IndexConfig,
     IndexGroup,
     InputError,
+    NearDuplicates,
     ParameterError,
     Query,
     QueryExpansion,
@@ -84,7 +87,8 @@ def test_unknown_words_lower_the_confidence_as_words_of_one_chunk_and_nothing_el
     terms = index.explain(query, known.id).terms
     weights, held = (sum(t.query_weight for t in some) for some in (terms, [t for t in terms if t.weight]))
     rarest = math.log((len(CHUNKS) - 0.5) / 1.5)
-    change = model.slopes.coverage * held * (1 / (weights + rarest * len(unknown.split())) - 1 / weights)
+    repeated = sum(saturated(count, 4) for count in Counter(unknown.split()).values())
+    change = model.slopes.coverage * held * (1 / (weights + rarest * repeated) - 1 / weights)
     assert known.confidence is not None
     logit = math.log(known.confidence / (1 - known.confidence)) + change
     assert change < 0
@@ -349,3 +353,29 @@ def test_calibration_asks_once_whether_a_hit_answers() -> None:
 
     index.calibrate_answers(["w1", *QUERIES], is_answer, dry_run=True)
     assert len(asked) == len(set(asked)) > 60
+
+
+def test_the_stored_k1_and_b_are_the_weighting_of_the_model(index: BM25Index) -> None:
+    same: Any = {"weighting": QueryWeighting(k1=CONFIG.k1, b=CONFIG.b)}
+    assert confidences(index.search(QUERIES[0], 5, **same)) == confidences(index.search(QUERIES[0], 5))
+    assert index.search(QUERIES[0], 5, min_confidence=0.0, **same)
+    with pytest.raises(ParameterError, match="min_confidence needs the weighting"):
+        index.search(QUERIES[0], 5, min_confidence=0.0, weighting=QueryWeighting(k1=0.9))
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        {"min_confidence": 0.5},
+        {"min_score": 99.0},
+        {"group": Grouping("page")},
+        {"rerank": lambda _, hits: [0.0] * len(hits)},
+        {"diversity": NearDuplicates()},
+        {"boosts": [ValueBoost("page", {1: 2})]},
+        {"context": "neighbors"},
+    ],
+    ids=str,
+)
+def test_options_that_a_model_ignores_are_refused(index: BM25Index, option: dict[str, Any]) -> None:
+    with pytest.raises(ParameterError, match=f"{next(iter(option))} is not supported here: the confidence is of BM25"):
+        index.calibrate_answers(QUERIES, Judged(JUDGED), dry_run=True, **option)

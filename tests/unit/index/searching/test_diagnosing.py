@@ -23,6 +23,7 @@ from rag_bm25 import (
     Query,
     ValueBoost,
 )
+from rag_bm25.budget import limited
 from rag_bm25.index.searching import diagnosing
 
 TEXTS = {
@@ -335,3 +336,36 @@ def test_a_word_that_the_statistics_do_not_count_is_in_the_chunk_all_the_same() 
     (reason,) = index.diagnose("合同", "law", statistics=part).reasons
     assert reason.code == "statistics"
     assert index.explain("never", "law", statistics=part).reason == "no term of the query is in the chunk"
+
+
+def test_a_search_without_hits_tells_once_of_a_field_that_no_chunk_has(
+    index: BM25Index, caplog: pytest.LogCaptureFixture
+) -> None:
+    for wrong in ({"knd": "memo"}, {"knd": "law"}, {"kind": "none"}):
+        assert index.search("contract", filter=wrong) == []
+    (message,) = caplog.messages
+    assert "its filter names a field that no chunk has: `diagnose` tells which" in message
+
+
+def test_under_a_budget_nothing_is_looked_for_that_was_not_asked(
+    index: BM25Index, caplog: pytest.LogCaptureFixture
+) -> None:
+    with limited(lambda: None):
+        assert index.search("contract", filter={"kin": "memo"}) == []
+    assert caplog.messages == []
+
+
+def test_a_chunk_that_no_group_has_is_compared_with_the_best_of_the_last_group() -> None:
+    texts = {
+        "a1": "plum plum plum",
+        "a2": "plum " + "pad " * 30,
+        "b1": "plum plum",
+        "b2": "plum " + "pad " * 40,
+        "c": "plum pad",
+    }
+    made = BM25Index.from_store(MemoryStore(), config=IndexConfig(chunk_size=60))
+    made.add(list(texts.values()), ids=list(texts), metadatas=[{"page": id_[0]} for id_ in texts])
+    found = made.diagnose("plum", "c", 2, group=Grouping("page", 2))
+    assert (found.last_score, codes(found)) == (made.search("plum")[1].score, ["k"])
+    assert "the last of 2 groups has" in str(found)
+    assert "the last of" not in str(made.diagnose("plum", "c", 2, group=Grouping("page", 2, score="sum")))

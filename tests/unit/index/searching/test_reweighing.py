@@ -129,7 +129,7 @@ def test_a_vector_of_a_query_cannot_weigh_chunks() -> None:
     encoder = BM25Encoder(CONFIG).fit(TEXTS)
     for encode in (made().encode_queries, encoder.encode_queries):
         with pytest.raises(ParameterError, match=r"^k1, b and length .*are not supported here: a vector"):
-            encode(["fig"], weighting=QueryWeighting(k1=1.5))
+            encode(["fig"], weighting=QueryWeighting(k1=1.2))
         assert len(encode(["fig"], weighting=QueryWeighting(k1=None, length="chunk_size"))) == 1
 
 

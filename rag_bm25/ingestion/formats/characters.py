@@ -1,0 +1,182 @@
+"""Read the characters of a page of PDF, with their places."""
+
+from __future__ import annotations
+
+import re
+from ctypes import addressof, byref, c_double, c_int, create_string_buffer
+from math import atan2, hypot, pi
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from rag_bm25.ingestion.formats.layout import BLANK, CELL, HYPHENS, Page, Span, rows_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+OBLIQUE = 4  # a direction that is none of the four, as that of watermarks
+STRAIGHT = 0.05  # quarters of a turn that a line may be off
+WIDEST = 1.3  # em of a letter
+SHIFT = 0.6  # em that letters of a word may be above others
+ALIKE = 0.1  # em that sizes and lines of one style differ
+MIN_SIZE, MAX_SIZE = 1.0, 999.0  # points
+BOLD_WEIGHT = 600
+NAME = 80  # bytes of the name of a font
+LEAST = 50  # characters of a page that tell whether it can be read
+FILL = " .·…_-–—=*|"  # signs that pages have many of: leaders, lines to be filled in, and rules
+NO_SPAN = Span(0, 0, 0, 0, "")
+_BOLD = re.compile(rb"bold|black|heavy|demi|[-,]bd|cmbx", re.IGNORECASE)
+_HYPHENS = "".join(HYPHENS[:2])
+_WORD = re.compile(rf"[^\s\u200b\ufeff{_HYPHENS}]+[{_HYPHENS}]?|[{_HYPHENS}]")
+_CONTROL = re.compile(r"[\0\1\x03-\x08\x0e-\x1f\x7f]")  # a letter whose font does not tell what it is
+
+
+_Box = tuple[float, float, float, float]  # left, bottom, right, top
+
+
+class _Style(NamedTuple):
+    """How a text object is set: its direction in quarters of a turn, and where its line is."""
+
+    direction: int
+    size: float
+    is_bold: bool
+    x: float
+    y: float
+
+
+def read_page(page: Any) -> Page:
+    """Read the lines of a page."""
+    textpage = page.get_textpage()
+    characters = _Characters(textpage, page.get_bbox())
+    spans: dict[int, list[Span]] = {}
+    for order, (direction, span) in enumerate(characters.spans()):
+        spans.setdefault(direction, []).append(span._replace(order=order))
+    textpage.close()
+    left, bottom, right, top = page.get_bbox()
+    turned = page.get_rotation() // 90
+    size = (right - left, top - bottom) if turned % 2 == 0 else (top - bottom, right - left)
+    upright = rows_of(spans.pop(turned, []))
+    return Page(*size, upright, [row for _, each in sorted(spans.items()) for row in rows_of(each)])
+
+
+def is_readable(page: Page) -> bool:
+    """Whether the text of a page is letters, and not the signs that a font without names of them leaves."""
+    text = "".join(span.text for row in page.rows for span in row)
+    signs = sum(not char.isalnum() and char not in FILL for char in text)
+    return len(text) < LEAST or signs <= len(text) / 2
+
+
+class _Characters:
+    """The characters of a page. Each place costs a call: those of the ends of words are enough."""
+
+    def __init__(self, textpage: Any, box: _Box) -> None:
+        from pypdfium2 import raw
+
+        self._pdfium = raw
+        self._page = textpage.raw
+        self._box = box
+        self._rect = raw.FS_RECTF()
+        self._styles: dict[int, _Style] = {}
+        self._fonts: dict[int, bool] = {}
+        count = raw.FPDFText_CountChars(self._page)
+        text = textpage.get_text_range() if count else ""
+        if len(text) != count:  # some have no text, or two units
+            text = "".join(chr(raw.FPDFText_GetUnicode(self._page, at)) for at in range(count))
+        self._text = _CONTROL.sub("\ufffd", text)
+
+    def spans(self) -> Iterator[tuple[int, Span]]:
+        """Yield the text of one style on a line, with its direction."""
+        run: list[str] = []
+        last, after, direction = NO_SPAN, 0, OBLIQUE
+        for start, end, turned, span in self._words():
+            joint = self._between(last, span, after, start) if run and turned == direction else None
+            if joint is None:
+                if run:
+                    yield direction, last._replace(text="".join(run))
+                run, last = [span.text], span._replace(follows_blank=start > after)
+            else:
+                run += [joint, span.text]
+                last = last._replace(x1=max(last.x1, span.x1))
+            direction, after = turned, end
+        if run:
+            yield direction, last._replace(text="".join(run))
+
+    def _between(self, before: Span, span: Span, after: int, start: int) -> str | None:
+        """Return what is between two words of a line, None if they are apart."""
+        gap = span.x0 - before.x1
+        differs = max(abs(before.size - span.size), abs(before.y - span.y)) > ALIKE * span.size
+        if differs or before.is_bold != span.is_bold or gap < -span.size:
+            return None
+        if gap > CELL * span.size and (start != after + 1 or gap > self._width(after) + BLANK * span.size):
+            return None
+        return " " if start > after or gap > BLANK * span.size else ""
+
+    def _width(self, at: int) -> float:
+        """Return how wide a blank is that the page has: in Chinese, it may be as wide as a gap of cells."""
+        box = self._character_box(at, self._style(at))
+        return max(box[2] - box[0], box[3] - box[1])
+
+    def _words(self) -> Iterator[tuple[int, int, int, Span]]:
+        """Yield the words within the page: start, end, direction and place."""
+        left, bottom, right, top = self._box
+        for match in _WORD.finditer(self._text):
+            for start, end, box, style in self._whole(match.start(), match.end()):
+                if box[0] <= right and box[2] >= left and box[1] <= top and box[3] >= bottom:
+                    place = _turn(box, style, self._box)
+                    yield start, end, style.direction, Span(*place, style.size, self._text[start:end], style.is_bold)
+
+    def _whole(self, start: int, end: int) -> Iterator[tuple[int, int, _Box, _Style]]:
+        """Yield a word, or its characters, if they do not stand on one line beside each other."""
+        style = self._style(start)
+        first = self._character_box(start, style)
+        last = self._character_box(end - 1, style) if end - start > 1 else first
+        along = style.direction % 2
+        box = (min(first[0], last[0]), min(first[1], last[1]), max(first[2], last[2]), max(first[3], last[3]))
+        is_far = box[2 + along] - box[along] > WIDEST * (end - start) * style.size
+        if end - start > 1 and (is_far or abs(first[1 - along] - last[1 - along]) > SHIFT * style.size):
+            for at in range(start, end):
+                yield from self._whole(at, at + 1)
+        else:
+            yield start, end, box, style
+
+    def _character_box(self, at: int, style: _Style) -> _Box:
+        rect = self._rect
+        if not self._pdfium.FPDFText_GetLooseCharBox(self._page, at, byref(rect)):
+            return style.x, style.y, style.x, style.y
+        return rect.left, rect.bottom, rect.right, rect.top
+
+    def _style(self, at: int) -> _Style:
+        """Return the style of a character, which all of its text object have."""
+        shown = self._pdfium.FPDFText_GetTextObject(self._page, at)
+        key = addressof(shown.contents) if shown else -1 - at
+        if key not in self._styles:
+            self._styles[key] = self._read_style(at, shown)
+        return self._styles[key]
+
+    def _read_style(self, at: int, shown: Any) -> _Style:
+        matrix, x, y = self._pdfium.FS_MATRIX(), c_double(), c_double()
+        self._pdfium.FPDFText_GetMatrix(self._page, at, byref(matrix))
+        self._pdfium.FPDFText_GetCharOrigin(self._page, at, byref(x), byref(y))
+        size = self._pdfium.FPDFText_GetFontSize(self._page, at) * hypot(matrix.c, matrix.d)
+        turns = atan2(matrix.b, matrix.a) / (pi / 2) + (2 if size < 0 else 0)
+        direction = round(turns) % 4 if abs(turns - round(turns)) < STRAIGHT else OBLIQUE
+        font = self._pdfium.FPDFTextObj_GetFont(shown) if shown else None
+        key = addressof(font.contents) if font else 0
+        if key not in self._fonts:
+            self._fonts[key] = self._is_bold(at)
+        return _Style(direction, min(max(abs(size), MIN_SIZE), MAX_SIZE), self._fonts[key], x.value, y.value)
+
+    def _is_bold(self, at: int) -> bool:
+        name, flags = create_string_buffer(NAME), c_int()
+        self._pdfium.FPDFText_GetFontInfo(self._page, at, name, NAME, byref(flags))
+        return bool(_BOLD.search(name.value)) or self._pdfium.FPDFText_GetFontWeight(self._page, at) >= BOLD_WEIGHT
+
+
+def _turn(box: _Box, style: _Style, page: _Box) -> tuple[float, float, float]:
+    """Return where text begins and ends, and its baseline, as it is read from left to right, and from the top."""
+    (x0, y0, x1, y1), (left, bottom, right, top) = box, page
+    return (
+        (x0 - left, x1 - left, top - style.y),
+        (y0 - bottom, y1 - bottom, style.x - left),
+        (right - x1, right - x0, style.y - bottom),
+        (top - y1, top - y0, right - style.x),
+        (x0 - left, x1 - left, top - style.y),
+    )[style.direction]
