@@ -49,9 +49,9 @@ from rag_bm25.index.lifetime import OfGeneration, WhileOpen, require_open
 from rag_bm25.index.live_statistics import LiveStatistics
 from rag_bm25.index.maintenance.answers import AnswerCalibration, AnswerFitter
 from rag_bm25.index.maintenance.rewriting import rewrite
+from rag_bm25.index.maintenance.setting import change_query_defaults
 from rag_bm25.index.maintenance.verification import RepairOptions, repair, verify
 from rag_bm25.index.opening import AS_IT_IS, OpenOptions, closed_on_failure, open_config, open_store
-from rag_bm25.index.query_defaults import change_query_defaults
 from rag_bm25.index.searching.contexts import WINDOWS, add_contexts, read_passages
 from rag_bm25.index.searching.diagnosing import Diagnoser, Search, find_missing_fields
 from rag_bm25.index.searching.hybrid import HybridRequest, HybridSearcher

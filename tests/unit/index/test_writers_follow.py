@@ -16,7 +16,7 @@ from support.indexes import CONFIG, filled
 from support.memory_store import MemoryStore
 
 import rag_bm25
-from rag_bm25 import BM25Index
+from rag_bm25 import BM25Index, QueryWeighting
 from rag_bm25.index.live_statistics import LiveStatistics
 from rag_bm25.index.writing.chunk_writer import ChunkWriter
 from rag_bm25.ingestion import reindex
@@ -60,6 +60,9 @@ def mend_a_vector(index: BM25Index, folder: Path) -> None:
 WRITERS: dict[str, Callable[[BM25Index, Path], object]] = {
     "rag_bm25/index/live_statistics.py write_answers": calibrate,
     "rag_bm25/index/maintenance/rewriting.py _rewrite": mend_a_vector,
+    "rag_bm25/index/maintenance/setting.py change_query_defaults": lambda index, _: index.set_query_defaults(
+        weighting=QueryWeighting(k3=2.0)
+    ),
     "rag_bm25/index/writing/pipeline.py add": lambda index, _: index.add(["w1 new"]),
     "rag_bm25/index/writing/pipeline.py _delete": lambda index, _: index.delete(["d1"]),
     "rag_bm25/index/writing/pipeline.py _drop_namespace": lambda index, _: index.drop_namespace(""),
