@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from rag_bm25.filters import Filter
     from rag_bm25.hits.options import SearchOptions
     from rag_bm25.index.arguments import FilterLike, Namespaces
-    from rag_bm25.index.index import BM25Index
     from rag_bm25.index.live_statistics import LiveStatistics
     from rag_bm25.index.searching.searcher import Searcher
     from rag_bm25.query.query import QueryLike
@@ -44,7 +43,7 @@ RANKED = (100, 2_000, MAX_K)  # hits among which a chunk is looked for, one numb
 
 CONDITIONS = ("must", "must_not", "phrases")
 MINIMUMS = {"min_score": "score", "min_confidence": "confidence"}
-_TOLD: WeakKeyDictionary[BM25Index, set[tuple[str, ...]]] = WeakKeyDictionary()
+_TOLD: WeakKeyDictionary[Any, set[tuple[str, ...]]] = WeakKeyDictionary()
 _TYPES: dict[type, str] = {str: "strings", int: "numbers", float: "numbers", bool: "booleans"}
 
 
@@ -285,7 +284,7 @@ class Diagnoser:
 
 
 def find_missing_fields(
-    index: BM25Index, query: QueryLike, filter: FilterLike, namespace: Namespaces, *, to: str
+    index: Any, query: QueryLike, filter: FilterLike, namespace: Namespaces, *, to: str
 ) -> Iterator[str]:
     """Yield what to tell of a filter on fields that no chunk has, where a search finds nothing: once, but to each."""
     if not isinstance(filter, Mapping) or not filter or has_budget():  # whoever asks a server may ask it why
