@@ -201,7 +201,7 @@ _add(
 _add(
     "drop",
     "moving:drop",
-    "Delete an index with everything in it.",
+    "Delete an index with everything in it, all its generations included.",
     "--collection manuals",
     "--collection manuals --yes",
 )

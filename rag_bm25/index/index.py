@@ -50,9 +50,9 @@ from rag_bm25.index.live_statistics import LiveStatistics
 from rag_bm25.index.maintenance.answers import AnswerCalibration, AnswerFitter
 from rag_bm25.index.maintenance.learning import LearnedK1, learn_k1
 from rag_bm25.index.maintenance.rewriting import rewrite
+from rag_bm25.index.maintenance.setting import change_query_defaults
 from rag_bm25.index.maintenance.verification import RepairOptions, repair, verify
 from rag_bm25.index.opening import AS_IT_IS, OpenOptions, closed_on_failure, open_config, open_store
-from rag_bm25.index.query_defaults import change_query_defaults
 from rag_bm25.index.searching.contexts import WINDOWS, add_contexts, read_passages
 from rag_bm25.index.searching.diagnosing import Diagnoser, Search, find_missing_fields
 from rag_bm25.index.searching.hybrid import HybridRequest, HybridSearcher
@@ -682,8 +682,6 @@ class BM25Index:
         ------
         ParameterError
             The weighting of the index is not ``"bm25"``.
-        StoreError
-            If the next generation of the index has come into force meanwhile: the same call again uses that one.
 
         Examples
         --------
@@ -694,12 +692,13 @@ class BM25Index:
         """
         check_callable("progress", progress)
         self._require_writable()
-        now = self._current()
-        table = learn_k1(now, progress)
-        with now.live.writing() as writer:
-            now.live.log.write_k1(table)
-            writer.confirm()
-        return LearnedK1.of(table)
+
+        def learn(now: Generation) -> LearnedK1:
+            table = learn_k1(now, progress)
+            now.live.write_k1(table)
+            return LearnedK1.of(table)
+
+        return self._current().in_force(learn)
 
     # Reading
 

@@ -5,19 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rag_bm25.definitions import given_fields
-from rag_bm25.index.config import IndexConfig, in_config, query_side, with_query_side
-from rag_bm25.index.stored_config import query_side_from_dict, query_side_to_dict
+from rag_bm25.index.config import IndexConfig, query_side, with_query_side
+from rag_bm25.index.stored_config import query_side_from_dict
 from rag_bm25.query.synonyms import SynonymTable
-from rag_bm25.weighting.query import QueryWeighting
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from rag_bm25.analysis import TextAnalyzer
-    from rag_bm25.hits.options import QueryDefaults
-    from rag_bm25.index.generation import Generation
     from rag_bm25.query.expansion import QueryExpansion
     from rag_bm25.statistics.view import StatisticsView
+    from rag_bm25.weighting.query import QueryWeighting
 
 
 class _InForce(NamedTuple):
@@ -52,21 +50,6 @@ def check_expansion(expansion: QueryExpansion, analyzer: TextAnalyzer) -> None:
     """Refuse synonyms of which the analyzer drops all words: every search would."""
     if expansion.rules is not None:
         SynonymTable(expansion.rules, analyzer)
-
-
-def change_query_defaults(given: QueryDefaults, now: Generation) -> None:
-    """Store other parameters of queries, after checking that searches can follow them."""
-    with now.live.writing() as writer:
-        before, stored = now.live.view.query_defaults, now.live_config.stored(now.live.view)
-        values = in_config(given.get("weighting") or QueryWeighting())
-        if (asked := given.get("expansion")) is not None:
-            values["expansion"] = asked.over(stored.expansion)
-        config = with_query_side(stored, values)
-        check_expansion(config.expansion, now.encoder.analyzer)
-        now.weigher.require_learned(now.live.view, config.query_weighting())
-        now.live.log.write_query_defaults({**(before or {}), **query_side_to_dict(values)})
-        now.live_config.forget(values)
-        writer.confirm()
 
 
 class LiveConfig:

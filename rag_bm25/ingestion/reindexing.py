@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -103,7 +104,7 @@ def reindex(
         roots = read_source_roots(source, namespace=namespace)
         copy_roots(_with_sizes(roots, source.config, target.config), target, namespace)
     _copy_answers(source, target)
-    carry_k1(source._current(), target._current())  # noqa: SLF001
+    target._current().in_force(partial(carry_k1, source._current()))  # noqa: SLF001
     removed = sum(_remove_strays(source, target, batch) for batch in _batches(target))
     return _report(target, removed, had_model=_has_model(source))
 

@@ -87,5 +87,4 @@ def carry_k1(source: Generation, target: Generation) -> None:
     differing = here.displaced.items() ^ there.displaced.items()
     moved = [id_ for term, displaced in differing for id_ in (displaced, term_id(term))]
     kept = ~np.isin(table.ids, np.array(moved, np.uint32))
-    with target.live.writing():
-        target.live.log.write_k1(replace(table, ids=table.ids[kept], values=table.values[:, kept]))
+    target.live.write_k1(replace(table, ids=table.ids[kept], values=table.values[:, kept]))

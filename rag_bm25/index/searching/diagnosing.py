@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 from weakref import WeakKeyDictionary
 
 from rag_bm25.analysis.text import AnalysedText
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from rag_bm25.filters import Filter
     from rag_bm25.hits.options import SearchOptions
     from rag_bm25.index.arguments import FilterLike, Namespaces
-    from rag_bm25.index.index import BM25Index
     from rag_bm25.index.live_statistics import LiveStatistics
     from rag_bm25.index.searching.searcher import Searcher
     from rag_bm25.query.query import QueryLike
@@ -44,7 +43,7 @@ RANKED = (100, 2_000, MAX_K)  # hits among which a chunk is looked for, one numb
 
 CONDITIONS = ("must", "must_not", "phrases")
 MINIMUMS = {"min_score": "score", "min_confidence": "confidence"}
-_TOLD: WeakKeyDictionary[BM25Index, set[tuple[str, ...]]] = WeakKeyDictionary()
+_TOLD: WeakKeyDictionary[Diagnosed, set[tuple[str, ...]]] = WeakKeyDictionary()
 _TYPES: dict[type, str] = {str: "strings", int: "numbers", float: "numbers", bool: "booleans"}
 
 
@@ -284,8 +283,14 @@ class Diagnoser:
         return Reason("k", message, {"rank": rank, "score": score, "k": k, "last_score": last})
 
 
+class Diagnosed(Protocol):
+    """An index that says why it finds nothing."""
+
+    def diagnose(self, query: QueryLike, *, filter: FilterLike = ..., namespace: Namespaces = ...) -> Diagnosis: ...
+
+
 def find_missing_fields(
-    index: BM25Index, query: QueryLike, filter: FilterLike, namespace: Namespaces, *, to: str
+    index: Diagnosed, query: QueryLike, filter: FilterLike, namespace: Namespaces, *, to: str
 ) -> Iterator[str]:
     """Yield what to tell of a filter on fields that no chunk has, where a search finds nothing: once, but to each."""
     if not isinstance(filter, Mapping) or not filter or has_budget():  # whoever asks a server may ask it why

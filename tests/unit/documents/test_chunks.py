@@ -97,12 +97,14 @@ def test_good_namespace_is_taken(namespace: str) -> None:
 
 # Texts
 
+STREAM = ", and add_stream takes any number of Chunk"
+
 
 @pytest.mark.parametrize(
     ("texts", "ids", "message"),
     [
         ("abc", None, "texts must be a sequence of str, got str; for a single one, pass a list: [texts]"),
-        ({"abc"}, None, "texts must be a sequence of str, got set; list(texts) may be one, and add_stream takes "),
+        ({"abc"}, None, f"texts must be a sequence of str, got set; list(texts) may be one{STREAM}"),
         (["a", None], None, "texts[1] must be a str, got NoneType"),
         ([b"a"], None, "texts[0] must be a str, got bytes"),
         (["a", "b\0c"], None, "texts[1] has a NUL at character 1"),

@@ -374,7 +374,7 @@ def test_the_stored_k1_and_b_are_the_weighting_of_the_model(index: BM25Index) ->
         {"boosts": [ValueBoost("page", {1: 2})]},
         {"context": "neighbors"},
     ],
-    ids=str,
+    ids=lambda option: next(iter(option)),
 )
 def test_options_that_a_model_ignores_are_refused(index: BM25Index, option: dict[str, Any]) -> None:
     with pytest.raises(ParameterError, match=f"{next(iter(option))} is not supported here: the confidence is of BM25"):
