@@ -533,7 +533,7 @@ def read_json(text: str | bytes | bytearray, **given: Any) -> Any:
 
 
 def once(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-    """Return pairs as a dict; of a name that is given twice, people see the first value, and the last would hold."""
+    """Return pairs as a dict; reject duplicates: readers notice the first, and a dict keeps the last."""
     made: dict[str, Any] = {}
     for name, value in pairs:
         if name in made:

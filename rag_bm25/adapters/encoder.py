@@ -303,7 +303,7 @@ class BM25Encoder:
         return encoder
 
     def _counted(self) -> _Counts:
-        """Return the counts of now."""
+        """Snapshot the current counts."""
         with self._lock:
             return _Counts(self._statistics.whole, TermIds(self._vocabulary.displaced))
 
@@ -385,13 +385,13 @@ def _check_header(path: str | Path, header: Any) -> dict[str, Any]:
 
 
 def _read_terms(lines: Iterable[tuple[str | None, int, int]]) -> tuple[dict[int, int], Vocabulary]:
-    """Return the df > 0 of each id, and the terms."""
+    """Return the df of each id that has one, and the terms."""
     vocabulary = Vocabulary()
     dfs: dict[int, int] = {}
     for term, id_, df in lines:
         checked = _whole(id_, "id", 1, MAX_ID)
         if term is not None:
-            term.encode()  # as everything that is stored
+            term.encode()  # rejects lone surrogates
             vocabulary.add({term: checked})
         if _whole(df, "df"):
             dfs[checked] = df

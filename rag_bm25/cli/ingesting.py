@@ -58,7 +58,7 @@ MaxDelete: TypeAlias = Annotated[
     str,
     typer.Option(
         metavar="PERCENT",
-        help="Prune nothing of a folder or collection that has lost a larger share; five may always be pruned.",
+        help="Prune nothing of a folder or collection that has lost a larger share; five files may always be pruned.",
     ),
 ]
 DEFAULT_MAX_DELETE = f"{MAX_DELETE:.0%}"
@@ -350,7 +350,7 @@ def _require_same(stored: IndexConfig, wanted: IndexConfig) -> None:
 
 
 def _note_skipped(found: Found) -> bool:
-    """Name the files that are left out; return whether there is something to read."""
+    """Name the files that are left out; return False if files were found but none is readable."""
     note_left_out(found)
     if not (found.files or found.unreadable):
         print_note(f"there is no file to ingest: those that are read end in {', '.join(SUFFIXES)}")
@@ -386,7 +386,7 @@ def _tell(
     _print_rejected(report)
     _print_failures(report.failed)
     is_good = outcome.tell(as_json=as_json)
-    sys.stdout.flush()  # whoever reads it may wait for the end of each change
+    sys.stdout.flush()  # readers of a pipe wait for each report
     return is_good and not (report.rejected or report.failed)
 
 

@@ -39,7 +39,7 @@ class Question:
         list[str] | None, opt.option("Words that every hit must have; may be repeated.", metavar="TEXT")
     ] = None
     must_not: Annotated[
-        list[str] | None, opt.option("Words that no hit may have together; may be repeated.", metavar="TEXT")
+        list[str] | None, opt.option("Exclude hits that have all of these words; may be repeated.", metavar="TEXT")
     ] = None
     phrase: Annotated[
         list[str] | None, opt.option("Phrase that every hit must have; may be repeated.", metavar="TEXT")

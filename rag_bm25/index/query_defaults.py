@@ -28,7 +28,7 @@ class _InForce(NamedTuple):
 
 
 def own_query_side(given: IndexConfig, stored: IndexConfig) -> dict[str, Any]:
-    """Return the parameters of the query side that somebody gives on purpose: neither the defaults nor those stored."""
+    """Return the query-side parameters given on purpose: a value equal to the default or to the stored one is not."""
     usual = query_side(IndexConfig(given.chunk_size)), query_side(stored)
     return {name: value for name, value in query_side(given).items() if all(value != one[name] for one in usual)}
 
@@ -47,7 +47,7 @@ def flat_query_side(config: IndexConfig) -> dict[str, Any]:
 
 
 def check_expansion(expansion: QueryExpansion, analyzer: TextAnalyzer) -> None:
-    """Refuse synonyms of which the analyzer drops all words: every search would."""
+    """Refuse synonyms of which the analyzer drops all words: otherwise every search would fail."""
     if expansion.rules is not None:
         SynonymTable(expansion.rules, analyzer)
 
@@ -55,7 +55,7 @@ def check_expansion(expansion: QueryExpansion, analyzer: TextAnalyzer) -> None:
 class LiveConfig:
     """The config of an index, whose query side is the one that was set last, as a refresh reads it.
 
-    The values of the query side that this process has opened the index with stand before it.
+    Overrides given when this process opened the index take precedence.
     """
 
     def __init__(self, made: IndexConfig, own: Mapping[str, Any] | None = None) -> None:
@@ -76,7 +76,7 @@ class LiveConfig:
         return self._at(view).weighting
 
     def forget(self, names: Iterable[str]) -> None:
-        """Take some values of the query side from the index again."""
+        """Drop overrides of this process, so that the stored values apply again."""
         self._own = {name: value for name, value in self._own.items() if name not in names}
         self._latest = self._set(None)
 

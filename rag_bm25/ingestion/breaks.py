@@ -27,13 +27,13 @@ class Rank(IntEnum):
 SHORT = 60  # columns of a line that may name what follows
 WIDE = 130  # columns: lines of wrapped prose have fewer
 HEADER_ROWS = 3
-NEAR = 32  # characters around a range, by which the ends of its sentences are told
+NEAR = 32  # characters read around a range to recognise sentence ends at its edges
 _HAN = "\u4e00-\u9fff"
 _NUMERAL = "一二三四五六七八九十百千零〇"
 _WIDE_CHARACTER = re.compile(r"[\u1100-\uffe6]")
 _SENTENCE = re.compile(
     r"[。！？…]+[”’」』）》]*"
-    r"|(?<![.!?])[.!?]+[\"')\]”’]*(?:\[\d{1,4}\]){0,9}(?=\s+[^\sa-z])"  # not after one: linear on a line of dots
+    r"|(?<![.!?])[.!?]+[\"')\]”’]*(?:\[\d{1,4}\]){0,9}(?=\s+[^\sa-z])"  # the lookbehind keeps a line of dots linear
 )
 _NO_SENTENCE = re.compile(
     r"(?:\n[ \t]*\d{1,3}"
@@ -54,7 +54,7 @@ _ARTICLE = re.compile(
 _NUMBERED = re.compile(
     r"[#*_>\s]{0,8}(?:\d{1,3}(?:\.\d{1,3}){1,5}\.?(?=\s+[^\W\d])|(?:Q|Question|问题?)\s?\d{0,3}[:：.．、])"
 )
-"""A number that begins a part, but tells too little to stand above a rest of it: 1.5 may be a price."""
+"""A number that begins a part, but is not repeated above a continuation: 1.5 may be a price."""
 _ENDS = tuple(".。!！;；,，、…")
 _NAMES = (":", "：", "--", "—")  # ends of lines that name what follows, however long
 _QUESTIONS = ("?", "？")
@@ -109,12 +109,12 @@ class _Line(NamedTuple):
 
     @property
     def is_within(self) -> bool:
-        """Whether it goes on with a fence."""
+        """Whether it is inside a fence, after its first line."""
         return self.fence is not None and self.start > self.fence.start
 
     @property
     def stands(self) -> bool:
-        """Whether it goes on with no prose."""
+        """Whether it cannot continue a paragraph."""
         return self.table is not None or self.fence is not None or self.is_heading or self.is_item
 
     @property

@@ -30,7 +30,7 @@ _POSITION_BITS = np.uint64(32)
 
 
 class _Level(NamedTuple):
-    """The postings of some rows, which are numbers."""
+    """The postings of some rows, which are identified by number."""
 
     rows: NDArray[np.int32]  # that are indexed, increasing
     ids: NDArray[np.uint32]  # dimensions, strictly increasing

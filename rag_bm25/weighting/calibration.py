@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 __all__ = ["calibrate", "effective_parameters"]
 
 HEALTHY_RATIOS = (0.8, 4.0)
-"""Range of s in which no measured loss is significant. At 0.7 three are; above 4 the losses grow."""
+"""Range of s in which no loss is significant with the default analyzer. At 0.7 three are; above 4 the losses grow."""
 
 PROPOSED_RATIO = 1.4
-"""The proposed s: as good as 1 on every set, and in the middle of the healthy range."""
+"""The proposed s: as good as 1 on every set, and well inside the healthy range."""
 
 MIN_CHUNKS = 100
 """Minimum number of chunks for a warning: the mean length of fewer predicts little."""
@@ -146,7 +146,7 @@ def effective_parameters(k1: float, b: float, ratio: float) -> tuple[float, floa
     Parameters
     ----------
     k1, b, ratio
-        As for :func:`drift_warning`; the ratio s is > 0.
+        As for :func:`calibrate`; the ratio s is > 0.
 
     Returns
     -------

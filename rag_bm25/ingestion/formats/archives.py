@@ -18,7 +18,7 @@ MAX_MEMBERS = 20_000
 
 @contextmanager
 def open_archive(file: BinaryIO) -> Iterator[zipfile.ZipFile]:
-    """Open an archive of a bounded size; its members are never larger than they claim."""
+    """Open an archive of a bounded size; zipfile never yields more than the declared size of a member."""
     try:
         with zipfile.ZipFile(file) as archive:
             members = archive.infolist()

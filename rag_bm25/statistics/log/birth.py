@@ -3,7 +3,7 @@
 The row ``birth:<id>`` is written with an index and goes with it, and the name of each batch ends with the id. Every
 listing of the log has that row, too, so that an open index learns without another query that it was dropped and made
 again, and takes no row of another index for its own. Several processes that create an index at once leave several
-births, which all count.
+births, all of which are valid.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ def births_in(keys: Iterable[str]) -> set[str]:
 
 
 def is_stray(key: str, births: Collection[str]) -> bool:
-    """Return whether a row is of an index that was dropped; without a birth id, a log has no such rows."""
+    """Return whether a row belongs to a dropped index; always False where the log has no birth row."""
     match = _BATCH_KEY.fullmatch(key)
     return bool(births) and match is not None and birth_of(match[1]) not in births
 
 
 def stray_batches(store: LogStore) -> set[str]:
-    """Return the names of what an index that was dropped has written to the log of the one made in its place."""
+    """Return the names of batches that a dropped index wrote into the log of its successor."""
     keys = store.log_keys()
     births = births_in(keys)
     return {key.name for key in parse_sound_keys(key for key in keys if is_stray(key, births))}

@@ -1,4 +1,4 @@
-"""What was written between two moments of a log: a count of the rows made meanwhile may have seen any part of it."""
+"""Changes between two positions of a log; a count of rows made meanwhile may include any of them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Moment(NamedTuple):
 
 @dataclass(frozen=True)
 class Written:
-    """The chunks that some batches changed, and what these counted of them before and after, by namespace."""
+    """The chunks that batches changed, and the statistics of these chunks before and after, by namespace."""
 
     before: Mapping[str, Contribution] = field(default_factory=dict)
     after: Mapping[str, Contribution] = field(default_factory=dict)

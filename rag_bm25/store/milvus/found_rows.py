@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Entity: TypeAlias = "Mapping[str, Any]"
 Hits: TypeAlias = "list[tuple[float, Entity]]"  # score and entity of each hit of a query
 
-VERSION = ("pk", "batch")  # what tells rows apart: a key is used again for the next but one row of a chunk
+VERSION = ("pk", "batch")  # keys alternate between two slots, so a key alone does not identify a version of a chunk
 _version_of = itemgetter(*VERSION)
 
 
@@ -63,7 +63,7 @@ def _score(query: SparseVector, entity: Entity) -> float:
 
 
 def _read_successors(chunks: Collection, lost: Iterable[str], request: Entity) -> dict[str, Entity]:
-    """Read the newest row that fits, by the key of a row that was found of the chunk."""
+    """Map the key of each row that was lost to the newest row of its chunk that fits."""
     output = list(dict.fromkeys([*request["output_fields"], SPARSE]))
     newest: dict[str, Entity] = {}
     for page in pages(sorted(lost), PAGE // 2):  # both keys of a chunk in one call: one of them is there
