@@ -104,7 +104,7 @@ def reindex(
         roots = read_source_roots(source, namespace=namespace)
         copy_roots(_with_sizes(roots, source.config, target.config), target, namespace)
     _copy_answers(source, target)
-    target._current().in_force(partial(carry_k1, source._current()))  # noqa: SLF001
+    _copy_k1(source, target)
     removed = sum(_remove_strays(source, target, batch) for batch in _batches(target))
     return _report(target, removed, had_model=_has_model(source))
 
@@ -177,6 +177,11 @@ def _copy_answers(source: BM25Index, target: BM25Index) -> None:
             now.live.write_answers(model)
 
     target._current().in_force(write)  # noqa: SLF001
+
+
+def _copy_k1(source: BM25Index, target: BM25Index) -> None:
+    """Copy the k1 of each term."""
+    target._current().in_force(partial(carry_k1, source._current()))  # noqa: SLF001
 
 
 def _batches(index: BM25Index) -> Iterator[list[Chunk]]:

@@ -20,7 +20,7 @@ from rag_bm25 import BM25Index, QueryWeighting
 from rag_bm25.index.live_statistics import LiveStatistics
 from rag_bm25.index.writing.chunk_writer import ChunkWriter
 from rag_bm25.ingestion import reindex
-from rag_bm25.ingestion.reindexing import _copy_answers
+from rag_bm25.ingestion.reindexing import _copy_answers, _copy_k1
 from rag_bm25.ingestion.source_roots import SourceRoot, read_source_roots, set_source_roots
 from rag_bm25.vectors.sparse import SparseVector
 
@@ -42,7 +42,7 @@ def take_answers(index: BM25Index, folder: Path) -> None:
 def take_k1(index: BM25Index, folder: Path) -> None:
     with filled(CHUNKS) as source:
         source.learn_k1()
-        reindex(source, index)
+        _copy_k1(source, index)
     assert index._live.view.term_k1 is not None
 
 
