@@ -322,6 +322,8 @@ class BM25Encoder:
         weights = own if weighting is None else weighting.over(own)
         if weights.reweighs:
             raise ParameterError("k1, b and length of a query are not supported here: a vector cannot express them")
+        if weights.needs_learning:
+            raise ParameterError("idf='adpt' is not supported here: counts alone do not tell it")
         return QueryEncoder(self._documents.analyzer, weights, counted.ids, expander, kept={})
 
 

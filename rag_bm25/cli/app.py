@@ -153,7 +153,7 @@ _add(
     "calibrating:calibrate",
     "Propose a chunk size, the constant in place of the mean length.",
     "docs --split-size 500",
-    "--collection manuals",
+    "--collection manuals --k1-of-terms",
 )
 _add(
     "calibrate-answers",

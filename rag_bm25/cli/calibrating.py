@@ -15,7 +15,7 @@ from rag_bm25.analysis.text import TextAnalyzer
 from rag_bm25.cli import options as opt
 from rag_bm25.cli.console import print_note, print_result, progress_bars
 from rag_bm25.cli.judgements import note_missing
-from rag_bm25.cli.rendering import render_answers, render_calibration
+from rag_bm25.cli.rendering import render_answers, render_calibration, render_k1
 from rag_bm25.cli.settings import DEFAULT_CHUNK_SIZE, K1, B, IndexOptions, Settings, make_splitter, new_config
 from rag_bm25.cli.sources import SourceOptions
 from rag_bm25.documents.lengths import LengthUnit, chunk_length
@@ -46,6 +46,10 @@ def calibrate(
     ratio: Annotated[
         float, typer.Option(help="Chunk size in mean lengths; 1 is exact BM25 while the mean stays what it is.")
     ] = PROPOSED_RATIO,
+    k1_of_terms: Annotated[
+        bool, opt.option("Learn a k1 for each term of the index, and keep it there.", "--k1-of-terms")
+    ] = False,
+    progress: opt.ShowProgress = None,
     as_json: opt.AsJson = False,
 ) -> None:
     """Propose a chunk size, the constant in place of the mean length.
@@ -53,7 +57,14 @@ def calibrate(
     Of files and folders, up to 10,000 chunks are cut as `rag-bm25 ingest` cuts them, with the settings given; of an
     index, all lengths are known. s, k1' and b' show the effect of the proposal: the exact BM25, with the measured
     mean length, that scores the same.
+
+    With --k1-of-terms, all chunks of the index are read instead, and searches take --weighting k1=bm25t and k1=adpt.
     """
+    if k1_of_terms:
+        if paths:
+            raise typer.BadParameter("k1 is learned from an index, not from files", param_hint="--k1-of-terms")
+        _learn_k1(place, progress, as_json=as_json)
+        return
     settings = IndexOptions(k1=k1, b=b, setting=setting).given()
     if "chunk_size" in settings:
         msg = "chunk_size is proposed, not given; files are cut at --split-size"
@@ -67,6 +78,12 @@ def calibrate(
     print_result(as_json, result, render_calibration(proposal, split_size if paths else None))
     if warning:
         print_note(warning)
+
+
+def _learn_k1(place: opt.IndexAddress, progress: bool | None, *, as_json: bool) -> None:
+    with place.open_existing() as index, progress_bars(progress) as update:
+        learned = index.learn_k1(progress=update)
+    print_result(as_json, asdict(learned), render_k1(place.collection, learned))
 
 
 def _propose_for_files(

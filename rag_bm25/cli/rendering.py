@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from rag_bm25.evaluation.running import EvaluationResult
     from rag_bm25.index.config import IndexConfig
     from rag_bm25.index.maintenance.answers import AnswerCalibration
+    from rag_bm25.index.maintenance.learning import LearnedK1
     from rag_bm25.index.stats import IndexStats
     from rag_bm25.store.storage import StorageInfo
     from rag_bm25.weighting.calibration import Calibration
@@ -137,6 +138,8 @@ def render_stats(stats: IndexStats) -> Text:
         "k1', b'": f"{stats.effective_k1:.3f}, {stats.effective_b:.3f}: effective k1 and b, with the mean length",
         "engine": _format_storage(stats.storage),
     }
+    if stats.k1_growth is not None:
+        rows["k1 of terms"] = f"learned at {stats.k1_learned}; N is {stats.k1_growth:.3f} times that of then"
     return _format_lines(Text(stats.name, style="bold"), rows)
 
 
@@ -167,6 +170,16 @@ def render_calibration(proposal: Calibration, split_size: int | None) -> Text:
     return _format_lines(Text(f"chunk size {proposal.chunk_size:,} {unit}", style="bold"), rows)
 
 
+def render_k1(name: str, learned: LearnedK1) -> Text:
+    """Return what the k1 of each term was learned from."""
+    rows = {
+        "chunks": f"{learned.num_chunks:,}",
+        "terms": f"{learned.num_terms:,} in two chunks or more, {learned.adapted:,} of them with a k1 by adpt",
+        "use": "rag-bm25 search QUERY --weighting k1=bm25t, or k1=adpt,idf=adpt",
+    }
+    return _format_lines(Text(f"k1 of terms in {name}", style="bold"), rows)
+
+
 def render_answers(name: str, found: AnswerCalibration) -> Text:
     """Return how well the confidence tells answers."""
     rows = {
@@ -183,10 +196,11 @@ HEADINGS = ("nDCG@10", "Recall@100", "MRR@10")
 def render_evaluation(name: str, result: EvaluationResult, config: IndexConfig) -> Text:
     """Return the measures, and the settings that they were measured with."""
     weighting = config.query_weighting().of_documents(config.document_weighting(), config.chunk_size)
-    delta = {} if weighting.delta is None else {"delta": weighting.delta}
-    parameters = {"k1": weighting.k1, "b": weighting.b, **delta}
-    shown = ", ".join(f"{name} {value:g}" for name, value in parameters.items())
-    length = ", length mean" if config.length == "mean" else ""
+    delta = {} if weighting.delta is None else {"delta": f"{weighting.delta:g}"}
+    of_terms = config.query_k1 if config.query_weighting().has_k1_of_terms else None
+    parameters = {"k1": of_terms or f"{weighting.k1:g}", "b": f"{weighting.b:g}", **delta}
+    shown = ", ".join(f"{name} {value}" for name, value in parameters.items())
+    length = ", length mean" if config.length == "mean" or of_terms else ""
     size = f"chunk size {config.chunk_size:.1f} {unit_name(config.length_unit)}"
     of_fields = "+".join(":".join(map(str, (name, *astuple(one)))) for name, one in weighting.fields.items())
     fields = f", fields {of_fields}" if of_fields else ""

@@ -13,11 +13,12 @@ from rag_bm25.analysis import TextAnalyzer, read_stop_words, read_user_words
 from rag_bm25.cli import options as opt
 from rag_bm25.definitions import Value, once, options_of
 from rag_bm25.errors import ParameterError
-from rag_bm25.index.config import IndexConfig
+from rag_bm25.index.config import OF_QUERIES, IndexConfig
 from rag_bm25.index.settings import SETTINGS, read_setting, with_settings
 from rag_bm25.ingestion.splitting import Splitter, splitter
 from rag_bm25.store.storage import StorageOptions
 from rag_bm25.weighting.idf import IdfName
+from rag_bm25.weighting.term_k1 import K1_METHODS
 
 AUTO = "auto"
 DEFAULT_CHUNK_SIZE = 500
@@ -127,7 +128,9 @@ def parse_grid(text: str, option: str) -> list[tuple[str, dict[str, Any]]]:
     name = ""
     for part in filter(None, text.split(",")):
         name, value = _split(part, option, name)
-        grid.setdefault(name, {})[value] = _read(name, value, option, auto=True)
+        of_query = name == "k1" and value in K1_METHODS  # a k1 of each term is a choice of the query
+        setting = OF_QUERIES[name] if of_query else name
+        grid.setdefault(name, {})[value] = (setting, _read(setting, value, option, auto=True))
     if not grid:
         raise typer.BadParameter(f"must be NAME=VALUE,..., got {text!r}", param_hint=option)
     combinations = product(*(values.items() for values in grid.values()))
@@ -137,7 +140,7 @@ def parse_grid(text: str, option: str) -> list[tuple[str, dict[str, Any]]]:
 def _combine(names: Iterable[str], values: Iterable[tuple[str, Any]]) -> tuple[str, dict[str, Any]]:
     pairs = dict(zip(names, values, strict=True))
     label = ",".join(f"{name}={word}" for name, (word, _) in pairs.items())
-    return label, {name: value for name, (_, value) in pairs.items()}
+    return label, dict(setting for _, setting in pairs.values())
 
 
 def parse_storage(texts: list[str] | None) -> StorageOptions | None:

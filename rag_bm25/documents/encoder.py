@@ -81,7 +81,7 @@ class DocumentEncoder:
         """Encode chunks; each result depends on its own chunk alone."""
         counted = counted or self.count(texts, metadatas)
         tf, of_fields, lengths = self.summed(counted.with_ids(TermIds() if ids is None else ids))
-        weights = self.weighting.weights(tf.values, tf.per_entry(lengths), of_fields)
+        weights = self.weighting.weights(tf.values, tf.per_entry(lengths), of_fields, tf.ids)
         weighed = SparseBatch(tf.indptr, tf.ids, weights.astype(np.float32))
         return EncodedChunks(_with_placeholders(weighed), lengths)
 

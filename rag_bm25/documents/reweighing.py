@@ -16,7 +16,7 @@ from rag_bm25.vectors.sparse import SparseBatch
 from rag_bm25.vectors.terms import NO_TERMS_ID
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -40,12 +40,25 @@ class Reweigher:
             return []
         tf, of_fields, lengths = self._recover(rows, terms)
         known = np.where(tf.values < 0, 1, tf.values)
-        weights = self.weighting.weights(known, lengths, of_fields)
+        weights = self.weighting.weights(known, lengths, of_fields, tf.ids)
         vectors = list(SparseBatch(tf.indptr, tf.ids, weights.astype(np.float32)))
         unknown = np.unique(tf.per_entry(np.arange(len(tf)))[tf.values < 0]).tolist()
         for at, vector in zip(unknown, self._encode([rows[at] for at in unknown]), strict=True):
             vectors[at] = vector
         return vectors
+
+    def frequencies(self, rows: Sequence[ChunkRow]) -> Iterator[tuple[NDArray[np.uint32], NDArray[np.float64]]]:
+        """Yield ids of terms with their normalised frequencies in a row, by the norm of this weighting; all rows."""
+        tf, of_fields, lengths = self._recover(rows, None)
+        row, told = tf.per_entry(np.arange(len(tf))), np.ones(len(tf), np.bool_)
+        told[row[tf.values < 0]] = False
+        c = self.weighting.frequencies(tf.values, lengths) + of_fields
+        yield tf.ids[told[row]], c[told[row]]
+        if not told.all():
+            unknown = [rows[at] for at in np.flatnonzero(~told).tolist()]
+            counted = self.encoder.count([one.text for one in unknown], [one.metadata for one in unknown])
+            tf, of_fields, lengths = self.encoder.summed(counted.with_ids(self.ids))
+            yield tf.ids, self.weighting.frequencies(tf.values, tf.per_entry(lengths)) + of_fields
 
     def _recover(
         self, rows: Sequence[ChunkRow], terms: NDArray[np.uint32] | None

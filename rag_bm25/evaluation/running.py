@@ -242,6 +242,8 @@ def evaluate_each(
         with open_index(configs[places[0]]) as index:
             before = _after(progress, added * chunks, len(groups) * chunks)
             seconds = add_corpus(index, texts, before, fields, embeddings)
+            if texts and any(configs[place].query_weighting().needs_learning for place in places):
+                index.learn_k1()
             for place in places:
                 start, done = time.perf_counter(), _after(progress, len(results) * queries, len(configs) * queries)
                 weighting = weighting_for(configs[place], index.config)

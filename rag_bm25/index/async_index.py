@@ -102,6 +102,7 @@ class AsyncBM25Index:
     drop_namespace = _in_write_thread(BM25Index.drop_namespace)
     repair = _in_write_thread(BM25Index.repair)
     calibrate_answers = _in_write_thread(BM25Index.calibrate_answers)
+    learn_k1 = _in_write_thread(BM25Index.learn_k1)
     set_query_defaults = _in_write_thread(BM25Index.set_query_defaults)
     verify = _in_write_thread(BM25Index.verify)  # writers wait for it
 

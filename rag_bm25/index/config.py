@@ -23,6 +23,7 @@ from rag_bm25.weighting.query import (
     Epsilon,
     LatinWeight,
     MiddleLength,
+    QueryK1,
     QueryWeighting,
     Weight,
 )
@@ -91,7 +92,7 @@ class IndexConfig:
         Share of the length normalisation, in [0, 1].
     epsilon : float
         Factor of the floor of the ``epsilon`` IDF, in (0, 1000].
-    idf : {"epsilon", "lucene", "zero", "plus", "tfidf", "plain"}
+    idf : {"epsilon", "lucene", "zero", "plus", "tfidf", "plain", "adpt"}
         Formula of the IDF. See :func:`rag_bm25.weighting.idf.idf`.
     k3 : float or None
         Saturation of words that the query repeats, in [0, 1000000]: the second of two counts 0.67 with 4, and the most
@@ -156,7 +157,7 @@ class IndexConfig:
     word_bigram_weight: Weight = DEFAULT_WEIGHTING.word_bigram_weight
     latin_weight: LatinWeight = DEFAULT_WEIGHTING.latin_weight
     question_word_weight: Weight = DEFAULT_WEIGHTING.question_word_weight
-    query_k1: K1 | None = DEFAULT_WEIGHTING.k1
+    query_k1: QueryK1 | None = DEFAULT_WEIGHTING.k1
     query_b: B | None = DEFAULT_WEIGHTING.b
     length: MiddleLength = DEFAULT_WEIGHTING.length
     expansion: QueryExpansion = DEFAULT_EXPANSION

@@ -44,6 +44,8 @@ SNAPSHOTS = 100  # tries to see all indexes at one moment, while writers of this
 class GroupStatistics(LiveStatistics):
     """Read the statistics of several indexes, each of which is kept up to date by its own `LiveStatistics`."""
 
+    how_to_learn_k1 = "its indexes learn apart, each by its own chunks. Search one of them, or all with another k1"
+
     def __init__(self, parts: Sequence[LiveStatistics], terms: MergedTerms, threads: Threads, events: Events) -> None:
         self.events = events
         self._parts = parts
@@ -101,7 +103,8 @@ class GroupStatistics(LiveStatistics):
         terms = self._terms
         counts = MergedCounts([view.statistics for view in views], terms.renumberings, self._sums)
         displaced, problems = dict(terms.vocabulary.displaced), tuple(self.problems)
-        return StatisticsView(counts, displaced, problems=problems, vocabulary=terms.vocabulary)
+        term_k1 = views[0].term_k1 if len(views) == 1 else None
+        return StatisticsView(counts, displaced, problems=problems, term_k1=term_k1, vocabulary=terms.vocabulary)
 
     def _snapshot(self) -> list[StatisticsView]:
         """Return what each index has read, all at one moment: none has changed since the first was looked at."""
@@ -167,7 +170,7 @@ class IndexGroup(BM25Index):
 
     def _members(self) -> list[tuple[Generation, IndexConfig]]:
         """Return the generations in force, each with its config of now."""
-        return [(part, part.config) for part in map(BM25Index._current, self.parts)]
+        return [(now, now.config) for now in [part._current() for part in self.parts]]  # a ScopedIndex has its own
 
     def _join(self, members: Sequence[tuple[Generation, IndexConfig]]) -> Generation:
         """Return some generations of the indexes as one."""

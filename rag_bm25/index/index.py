@@ -48,6 +48,7 @@ from rag_bm25.index.generation import Generation
 from rag_bm25.index.lifetime import OfGeneration, WhileOpen, require_open
 from rag_bm25.index.live_statistics import LiveStatistics
 from rag_bm25.index.maintenance.answers import AnswerCalibration, AnswerFitter
+from rag_bm25.index.maintenance.learning import LearnedK1, learn_k1
 from rag_bm25.index.maintenance.rewriting import rewrite
 from rag_bm25.index.maintenance.setting import change_query_defaults
 from rag_bm25.index.maintenance.verification import RepairOptions, repair, verify
@@ -62,7 +63,7 @@ from rag_bm25.index.searching.searcher import Searcher
 from rag_bm25.index.searching.selecting import Selector, SparseSelector
 from rag_bm25.index.searching.term_listing import TermLister
 from rag_bm25.index.searching.weigher import QueryWeigher
-from rag_bm25.index.stats import compute_stats, find_frequent_names
+from rag_bm25.index.stats import compute_stats, find_frequent_names, with_learned
 from rag_bm25.index.writing.pipeline import WriteOptions, WritePipeline
 from rag_bm25.query.query import Query
 from rag_bm25.query.scores import with_placement
@@ -659,6 +660,45 @@ class BM25Index:
             return calibration
 
         return self._current().in_force(fit)
+
+    def learn_k1(self, *, progress: Callable[[Progress], None] | None = None) -> LearnedK1:
+        """Learn a k1 for each term of two chunks or more, and keep it with the index.
+
+        From then on, searches take ``QueryWeighting(k1="bm25t")``, ``k1="adpt"`` and ``idf="adpt"``, also in other
+        processes. All chunks are read once; no vector changes. What was learned stays until the next call, or
+        ``repair(erase=True)``: new words have the k1 of the index, and :meth:`stats` says how far N has moved since.
+
+        Parameters
+        ----------
+        progress : callable of Progress to None, optional
+            Called periodically with ``"chunks read"``.
+
+        Returns
+        -------
+        LearnedK1
+            What it was learned from.
+
+        Raises
+        ------
+        ParameterError
+            The weighting of the index is not ``"bm25"``.
+
+        Examples
+        --------
+        ::
+
+            index.learn_k1()
+            index.search("notice period", weighting=QueryWeighting(k1="adpt", idf="adpt"))
+        """
+        check_callable("progress", progress)
+        self._require_writable()
+
+        def learn(now: Generation) -> LearnedK1:
+            table = learn_k1(now, progress)
+            now.live.write_k1(table)
+            return LearnedK1.of(table)
+
+        return self._current().in_force(learn)
 
     # Reading
 
@@ -1411,7 +1451,8 @@ class BM25Index:
         now = self._current()
         statistics = now.live.current(names).statistics
         info = now.store.storage_info()
-        return compute_stats(now.store.name, now.config, statistics.of(names), statistics.filled, info)
+        found = compute_stats(now.store.name, now.config, statistics.of(names), statistics.filled, info)
+        return with_learned(found, now.live.view.term_k1, statistics.num_chunks)
 
     def frequent_names(self, *, namespace: Namespaces = None) -> list[str]:
         """Return what more than half of the chunks have and may be a name: two words, or a word of three ideographs.

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from rag_bm25.store.protocol import Store, WriteLock
     from rag_bm25.vectors.terms import Vocabulary
     from rag_bm25.weighting.confidence import AnswerModel
+    from rag_bm25.weighting.term_k1 import TermK1
 
 COUNT_ATTEMPTS = 3  # other writers may be at work between two of its calls
 LOADING_SECONDS = 5.0  # a server that has just started may give fewer rows than it has
@@ -40,6 +41,9 @@ LOADING_PAUSE = 0.5
 
 class LiveStatistics:
     """Give readers statistics of one moment, and let writers change them one after the other."""
+
+    how_to_learn_k1 = "run `rag-bm25 calibrate --k1-of-terms`, or call learn_k1()"
+    """What to do where a search needs a k1 of each term."""
 
     def __init__(
         self,
@@ -219,6 +223,12 @@ class LiveStatistics:
         """Replace the stored model of the confidence of hits."""
         with self.writing() as writer:
             self.log.write_answers(model)
+            writer.confirm()
+
+    def write_k1(self, table: TermK1) -> None:
+        """Replace the stored k1 of each term."""
+        with self.writing() as writer:
+            self.log.write_k1(table)
             writer.confirm()
 
     @contextmanager

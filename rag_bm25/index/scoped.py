@@ -118,6 +118,8 @@ class ScopedStore:
 class ScopedStatistics(LiveStatistics):
     """The statistics of a scope; those of a filter are counted anew when somebody has written."""
 
+    how_to_learn_k1 = "what was learned of all chunks would tell of those outside of a part. Search the whole index"
+
     def __init__(self, live: LiveStatistics, store: Store, part: Scope) -> None:
         self.events = live.events
         self._live = live
@@ -158,7 +160,7 @@ class ScopedStatistics(LiveStatistics):
             if self._narrowed[0] is not whole:
                 of_all = whole.statistics
                 counts = self._count(of_all) if self._part.where else ScopedCounts(of_all, self._part)
-                self._narrowed = whole, replace(whole, statistics=counts, problems=())
+                self._narrowed = whole, replace(whole, statistics=counts, problems=(), term_k1=None)
             return self._narrowed[1]
 
     def _count(self, of_all: CountsReader) -> CountsByNamespace:

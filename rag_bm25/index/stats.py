@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
 from rag_bm25.vectors.terms import is_bigram, is_cjk, is_word_bigram, term_text
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from rag_bm25.statistics.corpus import CorpusCounts
     from rag_bm25.store.storage import StorageInfo
     from rag_bm25.vectors.terms import Vocabulary
+    from rag_bm25.weighting.term_k1 import TermK1
 
 MIN_NAME = 3  # ideographs
 
@@ -46,6 +48,10 @@ class IndexStats:
         :func:`rag_bm25.weighting.calibration.effective_parameters`; `effective_b` holds for every weighting with a b.
     storage : StorageInfo
         How the engine stores the chunks: its version, and what it has built.
+    k1_learned : str or None
+        When :meth:`rag_bm25.BM25Index.learn_k1` has learned the k1 of each term, in UTC; None if it has not.
+    k1_growth : float or None
+        N of the whole index over that of this moment: the further from 1, the more there is to learn anew.
     """
 
     name: str
@@ -67,6 +73,16 @@ class IndexStats:
     effective_k1: float
     effective_b: float
     storage: StorageInfo
+    k1_learned: str | None = None
+    k1_growth: float | None = None
+
+
+def with_learned(stats: IndexStats, learned: TermK1 | None, num_chunks: int) -> IndexStats:
+    """Add when the k1 of terms was learned, given N of now."""
+    if learned is None:
+        return stats
+    moment = datetime.fromtimestamp(learned.time, timezone.utc).isoformat(timespec="seconds")
+    return replace(stats, k1_learned=moment, k1_growth=num_chunks / max(learned.num_chunks, 1))
 
 
 def compute_stats(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from rag_bm25.errors import ParameterError
 from rag_bm25.events import report_progress
 from rag_bm25.index.config import IndexConfig
 from rag_bm25.index.maintenance.generations import make_next_generation
+from rag_bm25.index.maintenance.learning import carry_k1
 from rag_bm25.index.stored_config import differing
 from rag_bm25.ingestion.source_roots import read_source_roots, set_source_roots
 from rag_bm25.ingestion.splitting import default_size
@@ -56,6 +58,7 @@ def reindex(
     length of their chunks. Chunks that the target already
     has cost no write: a call that was interrupted can be repeated. The model of
     :meth:`rag_bm25.BM25Index.calibrate_answers` is copied only if no parameter differs; the report tells if it is lost.
+    The k1 of terms is carried over, for the weighting ``bm25``: learn it anew where words or lengths differ.
 
     With a config, the next generation of the index is made beside the present one, under the same name. Searches and
     writes go on; writers wait at the end, for as long as it takes to list all keys and carry over the last changes.
@@ -101,6 +104,7 @@ def reindex(
         roots = read_source_roots(source, namespace=namespace)
         copy_roots(_with_sizes(roots, source.config, target.config), target, namespace)
     _copy_answers(source, target)
+    _copy_k1(source, target)
     removed = sum(_remove_strays(source, target, batch) for batch in _batches(target))
     return _report(target, removed, had_model=_has_model(source))
 
@@ -173,6 +177,11 @@ def _copy_answers(source: BM25Index, target: BM25Index) -> None:
             now.live.write_answers(model)
 
     target._current().in_force(write)  # noqa: SLF001
+
+
+def _copy_k1(source: BM25Index, target: BM25Index) -> None:
+    """Copy the k1 of each term."""
+    target._current().in_force(partial(carry_k1, source._current()))  # noqa: SLF001
 
 
 def _batches(index: BM25Index) -> Iterator[list[Chunk]]:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from rag_bm25.statistics.corpus import CorpusCounts
     from rag_bm25.vectors.sparse import SparseVector
     from rag_bm25.weighting.query import QueryWeighting
+    from rag_bm25.weighting.term_k1 import TermK1
 
 
 MAX_KEPT = 65_536
@@ -56,6 +57,7 @@ class QueryEncoder:
     ids: Mapping[str, int]  # of every term, as the vocabulary has it
     expander: Expander | None = None  # by default, nothing is added to queries
     kept: dict[str, TermFacts] | None = None  # of terms, where all queries are weighed by the same statistics
+    learned: TermK1 | None = None  # with G(1) of terms, which `idf="adpt"` needs
 
     def encode(self, query: QueryLike, statistics: CorpusCounts) -> SparseVector:
         """Encode a query; terms that no chunk has are left out."""
@@ -107,8 +109,8 @@ class QueryEncoder:
         if relevant:
             num_chunks = statistics.num_chunks
             relevance = RelevanceCounts.of(relevant, ids, df, num_chunks)
-            kinds = [known.kind for known in facts]
-            idfs = self._idfs(kinds, df, relevance.equivalent_df(df, num_chunks), statistics)
+            kinds, informed = [known.kind for known in facts], relevance.equivalent_df(df, num_chunks)
+            idfs = self._idfs(kinds, df, informed, statistics)  # in place of G(1)
         weights = boost * (self.weighting.term_weights(qtf) * idfs)
         return QueryTerms(terms, ids, qtf, df, boost, weights, sources, group_words, relevance)
 
@@ -145,7 +147,7 @@ class QueryEncoder:
         if missing := [term for term in terms if term not in facts]:
             ids, kinds = self._ids_of(missing), list(map(_kind_of, missing))
             df = statistics.df(ids)
-            idfs = self._idfs(kinds, df, df, statistics)
+            idfs = self._idfs(kinds, df, df, statistics, self._gains(ids))
             counted = dict(zip(missing, map(TermFacts, ids.tolist(), df.tolist(), idfs.tolist(), kinds), strict=True))
             facts.update(counted)
             if len(kept) > MAX_KEPT:
@@ -159,6 +161,7 @@ class QueryEncoder:
         df: NDArray[np.int64],
         informed: NDArray[np.int64] | NDArray[np.float64],  # df with relevance information
         statistics: CorpusCounts,
+        gains: NDArray[np.float64] | None = None,
     ) -> NDArray[np.float64]:
         """Return the IDF of each term, 0 for unknown ones."""
         known, values = df > 0, np.zeros(len(kinds))
@@ -166,14 +169,22 @@ class QueryEncoder:
             return values
         channels = np.array([_CHANNEL_OF[kind] for kind in kinds])[known]
         name, epsilon, collection = self.weighting.idf, self.weighting.epsilon, statistics.idf_inputs
-        values[known] = idf(name, informed[known], collection, epsilon, channels)
+        gain = math.nan if gains is None else gains[known]
+        values[known] = idf(name, informed[known], collection, epsilon, channels, gain)
         return values
 
-    def word_weights(self, df: NDArray[np.int64], statistics: CorpusCounts) -> NDArray[np.float64]:
+    def _gains(self, ids: NDArray[np.uint32]) -> NDArray[np.float64]:
+        """Return G(1) of each term, NaN where it was not learned."""
+        return np.full(ids.shape, math.nan) if self.learned is None else self.learned.get("gain", ids)
+
+    def word_weights(
+        self, words: Sequence[str], df: NDArray[np.int64], statistics: CorpusCounts
+    ) -> NDArray[np.float64]:
         """Return the weight of words that occur once in a query, 0 for those that no chunk has."""
         weights, known = np.zeros(len(df)), df > 0
         once = np.ones(np.count_nonzero(known), np.int64)
-        weights[known] = self.weighting.weights(once, df[known], statistics.idf_inputs)
+        gains = self._gains(self._ids_of(words))[known]
+        weights[known] = self.weighting.weights(once, df[known], statistics.idf_inputs, gain=gains)
         return weights
 
     def df_lookup(self, statistics: CorpusCounts) -> DfLookup:
@@ -188,9 +199,11 @@ class QueryEncoder:
         if not statistics.num_chunks:
             return 0.0
         distinct = list(dict.fromkeys(keys))
-        df = np.maximum(statistics.df(self._ids_of(distinct)), 1)
+        ids = self._ids_of(distinct)
+        df = np.maximum(statistics.df(ids), 1)
         once, channels = np.ones(len(distinct), np.int64), list(map(channel_of, distinct))
-        return math.fsum(self.weighting.weights(once, df, statistics.idf_inputs, channels).tolist())
+        weights = self.weighting.weights(once, df, statistics.idf_inputs, channels, self._gains(ids))
+        return math.fsum(weights.tolist())
 
     def _factored_sources(self, wanted: Sequence[QueryTerm], kinds: list[int]) -> list[TermSource | None]:
         """Return the source of each term with the factors of its kind; None if one of these is 0."""

@@ -11,6 +11,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from rag_bm25.documents.lengths import unit_name
 from rag_bm25.vectors.terms import channel_of, is_bigram, is_word_bigram
 from rag_bm25.weighting.fields import FieldWeight
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from rag_bm25.weighting.document import DocumentWeighting
     from rag_bm25.weighting.idf import IdfInputs
     from rag_bm25.weighting.query import QueryWeighting
+    from rag_bm25.weighting.term_k1 import TermK1
 
 
 @dataclass(frozen=True)
@@ -112,6 +115,7 @@ class QueryFacts:
     min_should_match: int | str | None = None
     tolerance: float | None = None  # of the score of the search, if the engine rounds the weights in its index
     unmet: str = ""  # the condition that the chunk does not meet, as a clause
+    learned: TermK1 | None = None  # which has G(1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,8 +163,10 @@ def explain_idf(query: QueryFacts, at: int) -> Explanation:
     weighting, corpus = query.weighting, query.corpus
     known = _explain_df(query, at)
     channel = channel_of(query.terms.terms[at])
-    branches = idf_branches(weighting.idf, known.value, corpus, weighting.epsilon, channel)
+    branches = idf_branches(weighting.idf, known.value, corpus, weighting.epsilon, channel, _gain(query, at))
     branch = next(branch for branch in branches if branch.applies)
+    if "df" not in branch.formula:
+        return Explanation(float(branch.values), f"idf {weighting.idf!r}, {branch.formula}")
     details = [known, Explanation(corpus.num_chunks, "N, chunks")]
     if "epsilon" in branch.formula:
         details.append(Explanation(weighting.epsilon, "epsilon"))
@@ -168,6 +174,13 @@ def explain_idf(query: QueryFacts, at: int) -> Explanation:
         of_all = ("words", "bigrams", "single characters")[channel]
         details.append(Explanation(float(corpus.average_idfs(channel)), f"avgIDF, mean over all {of_all}"))
     return Explanation(float(branch.values), f"idf {weighting.idf!r}, {branch.formula} from:", tuple(details))
+
+
+def _gain(query: QueryFacts, at: int) -> float:
+    """Return the G(1) that counts in the IDF, NaN for none: with marked chunks, their counts stand in its place."""
+    if query.learned is None or query.terms.relevance is not None:
+        return math.nan
+    return float(query.learned.get("gain", query.terms.ids[at : at + 1])[0])
 
 
 def _explain_df(query: QueryFacts, at: int) -> Explanation:
@@ -190,7 +203,7 @@ def _explain_df(query: QueryFacts, at: int) -> Explanation:
     return Explanation(informed, what, (weight, Explanation(num_chunks, "N, chunks")))
 
 
-def explain_document_weight(chunk: ChunkFacts, term: str, stored: float) -> Explanation:
+def explain_document_weight(chunk: ChunkFacts, term: str, id_: np.uint32, stored: float) -> Explanation:
     """Explain a stored weight by the formula of its form."""
     weighting = chunk.weighting
     formula = WEIGHTINGS[weighting.form].formula
@@ -202,13 +215,25 @@ def explain_document_weight(chunk: ChunkFacts, term: str, stored: float) -> Expl
         formula = formula.replace("norm", _norm_formula(chunk))
         details = [Explanation(chunk.text.tf.get(term, 0), _what_tf(term, "chunk"))]
     if "k1" in formula:
-        details.append(Explanation(weighting.k1, "k1, saturation"))
+        details.append(_explain_k1(weighting, id_))
     if normed:
         norm = FieldWeight(chunk_size=weighting.chunk_size, b=weighting.b)
         details += _explain_length(chunk, norm, chunk.text.length, None, "chunk")
     if weighting.delta is not None:
         details.append(Explanation(weighting.delta, "delta"))
     return Explanation(stored, f"{chunk.kind_of_weight}, {formula} from:", tuple(details))
+
+
+def _explain_k1(weighting: DocumentWeighting, id_: np.uint32) -> Explanation:
+    """Explain the k1 of a term, which may be its own."""
+    what = "k1, saturation"
+    if weighting.k1_of_terms is None:
+        return Explanation(weighting.k1, what)
+    table, method = weighting.k1_of_terms
+    own = float(table.get(method, np.array([id_]))[0])
+    if math.isnan(own):
+        return Explanation(weighting.k1, f"{what} of the index: this term has none of its own")
+    return Explanation(own, f"{what} of this term by {method!r}")
 
 
 def _what_tf(term: str, where: str) -> str:

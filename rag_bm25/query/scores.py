@@ -331,7 +331,7 @@ def _explain_term(query: QueryFacts, chunk: ChunkFacts, at: int) -> tuple[TermSc
         return term, Explanation(0.0, f"{name} {_why_no_weight(query, chunk, at)}")
     weights = (
         Explanation(term.query_weight, "query weight, product of:", (*factors, idf)),
-        explain_document_weight(chunk, key, term.weight),
+        explain_document_weight(chunk, key, query.terms.ids[at], term.weight),
     )
     return term, Explanation(term.contribution, f"{name}, product of:", weights)
 

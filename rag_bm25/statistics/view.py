@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rag_bm25.statistics.corpus import CountsReader
     from rag_bm25.vectors.terms import Vocabulary
     from rag_bm25.weighting.confidence import AnswerModel
+    from rag_bm25.weighting.term_k1 import TermK1
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,12 +26,13 @@ class StatisticsView:
     displaced: Mapping[str, int] = field(default_factory=dict)  # terms whose id is not their hash
     answers: AnswerModel | None = None  # of the confidence of hits, once it was fitted
     query_defaults: Mapping[str, Any] | None = None  # parameters of queries, if some were set since the index was made
+    term_k1: TermK1 | None = None  # once it was learned
     problems: tuple[str, ...] = ()  # one clause each
     vocabulary: Vocabulary | None = None  # once it is loaded; writers add terms to it, which have no df in this view
 
     def is_same(self, other: StatisticsView) -> bool:
         """Return whether another view is of the same moment."""
-        parts = ("statistics", "displaced", "answers", "query_defaults", "vocabulary")
+        parts = ("statistics", "displaced", "answers", "query_defaults", "term_k1", "vocabulary")
         return self.problems == other.problems and all(getattr(self, name) is getattr(other, name) for name in parts)
 
     @cached_property

@@ -28,6 +28,7 @@ from rag_bm25.definitions import FINITE, Between, check_fields
 from rag_bm25.errors import ParameterError
 from rag_bm25.weighting.fields import B, ChunkSize, FieldWeight  # noqa: TC001 - the definitions of options
 from rag_bm25.weighting.formulas import SMALLEST_NORM, WEIGHTINGS, WeightingName, tf_function
+from rag_bm25.weighting.term_k1 import K1OfTerms  # noqa: TC001 - the definitions of options
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -42,6 +43,7 @@ Delta: TypeAlias = Annotated[float, Between(0, FINITE.high)]
 TF_BITS = 20  # of the largest tf: a text has 65,535 bytes
 LARGEST_LENGTH = 2**40
 LARGEST_TF = 2**TF_BITS
+SMALLEST_TF = 1e-9  # in fields alone
 STEP = 1.05
 """Factor from one cell of the grid to the next, by about which a bound may be too high."""
 
@@ -60,6 +62,8 @@ class DocumentWeighting:
         Delta of the forms that have one; None is replaced by the form's default.
     fields : mapping of str to FieldWeight
         Weighted fields beside the text (BM25F [1]_), by name.
+    k1_of_terms : K1OfTerms or None
+        The k1 of each term, where that is not `k1`.
 
     Raises
     ------
@@ -87,6 +91,7 @@ class DocumentWeighting:
     form: WeightingName = "bm25"
     delta: Delta | None = None
     fields: Mapping[str, FieldWeight] = field(default_factory=dict, hash=False)
+    k1_of_terms: K1OfTerms | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -111,15 +116,32 @@ class DocumentWeighting:
         b = of.b if fixed is None else fixed
         return 1 - b + b * (np.asarray(length, np.float64) / of.chunk_size)
 
-    def weights(self, tf: ArrayLike, length: ArrayLike, of_fields: ArrayLike = 0.0) -> NDArray[np.float64]:
+    def upper_bounds(self, ids: NDArray[np.uint32]) -> NDArray[np.float64]:
+        """Return the upper bound of the weights of each of some terms."""
+        form, delta = WEIGHTINGS[self.form], self.delta or 0.0
+        return np.array([form.bounds(k1, delta)[1] for k1 in np.broadcast_to(self.k1_of(ids), ids.shape).tolist()])
+
+    def k1_of(self, ids: NDArray[np.uint32] | None) -> NDArray[np.float64] | float:
+        """Return the k1 of terms; one for all, unless each has its own."""
+        if self.k1_of_terms is None or ids is None:
+            return self.k1
+        return self.k1_of_terms.table.get(self.k1_of_terms.method, ids, self.k1)
+
+    def weights(
+        self,
+        tf: ArrayLike,
+        length: ArrayLike,
+        of_fields: ArrayLike = 0.0,
+        ids: NDArray[np.uint32] | None = None,
+    ) -> NDArray[np.float64]:
         """Weigh each term by its tf in the text, and the sum `of_fields` of its :meth:`frequencies` in fields.
 
-        Lengths are those of the texts. The weights increase in `tf` and decrease in `length`; with 0 of fields, they
-        have the bits of a chunk without fields.
+        Lengths are those of the texts; `ids` are needed where each term has a k1 of its own. The weights increase
+        in `tf` and decrease in `length`; with 0 of fields, they have the bits of a chunk without fields.
         """
         norm, added = self.norm(length), np.asarray(of_fields, np.float64)
         norm = np.where(added > 0, np.maximum(norm, SMALLEST_NORM), norm)
-        return self._values(np.asarray(tf, np.float64) + norm * added, norm)
+        return self._values(np.asarray(tf, np.float64) + norm * added, norm, self.k1_of(ids))
 
     def term_frequencies(
         self, weights: ArrayLike, length: ArrayLike, of_fields: ArrayLike = 0.0
@@ -147,10 +169,31 @@ class DocumentWeighting:
 
     def combined_weights(self, frequency: ArrayLike) -> NDArray[np.float64]:
         """Weigh each term by its frequency in text and fields: their sum is saturated once."""
-        return self._values(frequency, 1.0)
+        return self._values(frequency, 1.0, self.k1)
 
-    def _values(self, tf: ArrayLike, norm: NDArray[np.float64] | float) -> NDArray[np.float64]:
-        return WEIGHTINGS[self.form].values(np.asarray(tf, np.float64), norm, self.k1, self.delta or 0.0)
+    def _values(
+        self, tf: ArrayLike, norm: NDArray[np.float64] | float, k1: NDArray[np.float64] | float
+    ) -> NDArray[np.float64]:
+        return WEIGHTINGS[self.form].values(np.asarray(tf, np.float64), norm, k1, self.delta or 0.0)
+
+
+def ratios_of_terms(
+    stored: DocumentWeighting, wanted: DocumentWeighting, ids: NDArray[np.uint32], longest: int = LARGEST_LENGTH
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Bound a weight by `wanted`, with a k1 of each term, over that by `stored` ("bm25"), in chunks up to a length.
+
+    The ratio is (k1 + 1) (tf + k n) / (tf + k1 m), with the norms n and m. It is monotone in tf, and for tf = 1 in the
+    length, so that its ends are at the ends of these. With fields, tf may be any number, and one norm stands for both.
+    """
+    k1 = np.broadcast_to(wanted.k1_of(ids), ids.shape)
+    ends = np.array([0, longest])[:, np.newaxis]
+    n, m = _norm(stored, ends), _norm(wanted, ends)
+    if stored.fields:
+        gain = np.array([[min(1, (n / m).min())], [max(1, (n / m).max())]])
+        at_first = (SMALLEST_TF + stored.k1) / (SMALLEST_TF + k1 / gain)
+    else:
+        at_first = (1 + stored.k1 * n) / (1 + k1 * m)
+    return (k1 + 1) * np.minimum(1, at_first.min(axis=0)), (k1 + 1) * np.maximum(1, at_first.max(axis=0))
 
 
 @lru_cache(maxsize=64)
@@ -166,7 +209,7 @@ def largest_ratio(stored: DocumentWeighting, wanted: DocumentWeighting, longest:
     # and loses at most as if all were in fields, whose norms stay. Of a term in fields alone, the norm is 1.
     gain = np.maximum(1, np.maximum(*(_norm(wanted, at) / _norm(stored, at) for at in lengths)))
     in_text = _ratio(stored, wanted, _cells(_steps(1, LARGEST_TF)), lengths, gain)
-    frequencies = _steps(1e-9, 1e9)
+    frequencies = _steps(SMALLEST_TF, 1e9)
     in_fields = wanted.combined_weights(frequencies[1:]) / stored.combined_weights(frequencies[:-1])
     return max(in_text, float(in_fields.max()))
 

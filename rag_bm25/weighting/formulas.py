@@ -60,7 +60,7 @@ class TfFunction:
     """A document weighting as a function of the term frequency."""
 
     formula: str  # as ``explain`` shows it; it names exactly the parameters that it uses
-    values: Callable[[Numbers, Numbers | float, float, float], Numbers]  # all > 0 and finite, rising in tf
+    values: Callable[[Numbers, Numbers | float, Numbers | float, float], Numbers]  # all > 0 and finite, rising in tf
     bounds: Callable[[float, float], tuple[float, float]]  # (k1, delta) -> lower and upper bound of the weights
     delta: float | None = None  # default; None if the formula has none
     least_delta: float = 0.0
@@ -98,45 +98,45 @@ def _ratio(tf: Numbers, norm: Numbers | float) -> Numbers:
     return tf / np.maximum(norm, SMALLEST_NORM)
 
 
-def _bm25(tf: Numbers, norm: Numbers | float, k1: float, _delta: float) -> Numbers:
+def _bm25(tf: Numbers, norm: Numbers | float, k1: Numbers | float, _delta: float) -> Numbers:
     return tf / (tf + k1 * norm)
 
 
-def _elasticsearch(tf: Numbers, norm: Numbers | float, k1: float, _delta: float) -> Numbers:
+def _elasticsearch(tf: Numbers, norm: Numbers | float, k1: Numbers | float, _delta: float) -> Numbers:
     return (k1 + 1) * tf / (tf + k1 * norm)
 
 
-def _bm25l(tf: Numbers, norm: Numbers | float, k1: float, delta: float) -> Numbers:
+def _bm25l(tf: Numbers, norm: Numbers | float, k1: Numbers | float, delta: float) -> Numbers:
     shifted = _ratio(tf, norm) + delta
     return (k1 + 1) * shifted / (k1 + shifted)
 
 
-def _bm25_plus(tf: Numbers, norm: Numbers | float, k1: float, delta: float) -> Numbers:
+def _bm25_plus(tf: Numbers, norm: Numbers | float, k1: Numbers | float, delta: float) -> Numbers:
     return _elasticsearch(tf, norm, k1, delta) + delta
 
 
-def _tfldp(tf: Numbers, norm: Numbers | float, _k1: float, delta: float) -> Numbers:
+def _tfldp(tf: Numbers, norm: Numbers | float, _k1: Numbers | float, delta: float) -> Numbers:
     return 1 + np.log1p(np.log(_ratio(tf, norm) + delta))
 
 
-def _tf(tf: Numbers, norm: Numbers | float, _k1: float, _delta: float) -> Numbers:
+def _tf(tf: Numbers, norm: Numbers | float, _k1: Numbers | float, _delta: float) -> Numbers:
     return _ratio(tf, norm)
 
 
-def _sqrt(tf: Numbers, norm: Numbers | float, _k1: float, _delta: float) -> Numbers:
+def _sqrt(tf: Numbers, norm: Numbers | float, _k1: Numbers | float, _delta: float) -> Numbers:
     return _ratio(np.sqrt(tf), norm)
 
 
-def _log(tf: Numbers, _norm: Numbers | float, _k1: float, _delta: float) -> Numbers:
+def _log(tf: Numbers, _norm: Numbers | float, _k1: Numbers | float, _delta: float) -> Numbers:
     """1 + ln(tf); below tf = 1, which takes fields with weights below 1, its tangent tf, which stays positive."""
     return np.minimum(tf, 1) + np.log(np.maximum(tf, 1))
 
 
-def _saturation(tf: Numbers, norm: Numbers | float, k1: float, delta: float) -> Numbers:
+def _saturation(tf: Numbers, norm: Numbers | float, k1: Numbers | float, delta: float) -> Numbers:
     return k1 * _bm25(tf, norm, k1, delta)
 
 
-def _smoothed(tf: Numbers, _norm: Numbers | float, k1: float, _delta: float) -> Numbers:
+def _smoothed(tf: Numbers, _norm: Numbers | float, k1: Numbers | float, _delta: float) -> Numbers:
     return (tf * k1 + 1) / (tf + k1)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["idf", "relevance_weight"]
 
-IdfName = Literal["epsilon", "lucene", "zero", "plus", "tfidf", "plain"]
+IdfName = Literal["epsilon", "lucene", "zero", "plus", "tfidf", "plain", "adpt"]
 """Name of an IDF."""
 IDF_NAMES: tuple[str, ...] = get_args(IdfName)
 """Names of all IDFs."""
@@ -180,11 +181,27 @@ def _epsilon(df: NDArray[np.float64], corpus: IdfInputs, epsilon: float, channel
     yield _last(f"epsilon * {_LUCENE}, since {_ROBERTSON} <= 0 and avgIDF <= 0", smooth)
 
 
+def _adpt(df: NDArray[np.float64], n: int, gain: ArrayLike) -> Iterator[IdfBranch]:
+    """Yield G(1); where it was not learned, by the share of repetitions that df = 1 has: (0 + .5) / (1 + 1)."""
+    learned = np.broadcast_to(np.asarray(gain, np.float64), df.shape)
+    yield IdfBranch("G(1), as it was learned", learned > 0, learned)
+    new = np.log2((n + 1) / (4 * (df + 0.5)))
+    yield IdfBranch("log2((N + 1) / (4 * (df + 0.5))), since it was not learned", np.isnan(learned) & (new > 0), new)
+    yield _floor("G(1)", df.shape)
+
+
 def idf_branches(
-    name: IdfName, df: ArrayLike, corpus: IdfInputs, epsilon: float = 0.25, channel: ArrayLike = 0
+    name: IdfName,
+    df: ArrayLike,
+    corpus: IdfInputs,
+    epsilon: float = 0.25,
+    channel: ArrayLike = 0,
+    gain: ArrayLike = math.nan,
 ) -> Iterator[IdfBranch]:
     """Iterate over the branches of an :func:`idf` by precedence; the last one applies to all terms."""
     df = np.asarray(df, np.float64)
+    if name == "adpt":
+        return _adpt(df, corpus.num_chunks, gain)
     if name == "epsilon":
         return _epsilon(df, corpus, epsilon, channel)
     formula, values = _IDFS[name]
@@ -194,7 +211,12 @@ def idf_branches(
 
 
 def idf(
-    name: IdfName, df: ArrayLike, corpus: IdfInputs, epsilon: float = 0.25, channel: ArrayLike = 0
+    name: IdfName,
+    df: ArrayLike,
+    corpus: IdfInputs,
+    epsilon: float = 0.25,
+    channel: ArrayLike = 0,
+    gain: ArrayLike = math.nan,
 ) -> NDArray[np.float64]:
     """Inverse document frequency of each term, always > 0.
 
@@ -202,6 +224,9 @@ def idf(
     ``zero`` is ``ln((N - df + 0.5) / (df + 0.5))``, ``plus`` is ``ln((N + 1) / df)``, ``tfidf`` is ``ln((N + 1) / (df +
     1))`` and ``plain`` is ``ln(N / df)`` [2]_, each cut off at a tiny positive value. ``epsilon`` is ``zero`` where
     that is not cut off, else ``epsilon * avgIDF`` as in [1]_, or ``epsilon * lucene`` where avgIDF is not > 0.
+
+    ``adpt`` is G(1) of :mod:`rag_bm25.weighting.term_k1`, in bits, cut off likewise; where it was not learned, it is
+    ``log2((N + 1) / (4 * (df + 0.5)))``, which for df = 1 is the same.
 
     avgIDF is the mean of ``ln((N - df + 0.5) / (df + 0.5))`` over all words of the corpus; bigrams and single
     characters have means of their own. A term in exactly half of the chunks, whose logarithm is exactly 0, has the
@@ -214,7 +239,7 @@ def idf(
 
     Parameters
     ----------
-    name : {"epsilon", "lucene", "zero", "plus", "tfidf", "plain"}
+    name : {"epsilon", "lucene", "zero", "plus", "tfidf", "plain", "adpt"}
         Name of the IDF.
     df : array_like of int
         Document frequencies, in [1, N].
@@ -224,6 +249,8 @@ def idf(
         Factor of the floor of ``epsilon``; > 0.
     channel : array_like of int
         Number of the channel of each term, which concerns ``epsilon`` alone; 0 is that of words.
+    gain : array_like of float
+        G(1) of each term, NaN where it was not learned, which concerns ``adpt`` alone.
 
     Returns
     -------
@@ -242,7 +269,7 @@ def idf(
     array([1.9924, 0.6931])
     """
     branches: list[IdfBranch] = []
-    for branch in idf_branches(name, df, corpus, epsilon, channel):
+    for branch in idf_branches(name, df, corpus, epsilon, channel, gain):
         branches.append(branch)
         if branch.applies.all():
             break

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
@@ -9,10 +10,11 @@ import numpy as np
 
 from rag_bm25.checks import parameter_error
 from rag_bm25.definitions import UNSET, Between, check_fields, fill, repr_of_given
-from rag_bm25.weighting.document import K1, DocumentWeighting  # noqa: TC001 - the definitions of options
+from rag_bm25.weighting.document import K1, DocumentWeighting
 from rag_bm25.weighting.fields import B  # noqa: TC001 - the definitions of options
 from rag_bm25.weighting.formulas import WEIGHTINGS
 from rag_bm25.weighting.idf import IdfInputs, IdfName, idf
+from rag_bm25.weighting.term_k1 import K1_METHODS, K1Method, K1OfTerms, TermK1
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -28,6 +30,7 @@ K3: TypeAlias = Annotated[float, Between(0, MAX_K3)]
 Weight: TypeAlias = Annotated[float, Between(0, MAX_FACTOR)]
 LatinWeight: TypeAlias = Annotated[float, Between(0, MAX_FACTOR, above=True)]
 MiddleLength = Literal["chunk_size", "mean"]
+QueryK1: TypeAlias = K1 | K1Method
 
 
 @dataclass(frozen=True, repr=False)
@@ -39,8 +42,8 @@ class QueryWeighting:
 
     Parameters
     ----------
-    idf : {"epsilon", "lucene", "zero", "plus", "tfidf", "plain"}
-        Formula of the IDF, see :mod:`rag_bm25.weighting.idf`.
+    idf : {"epsilon", "lucene", "zero", "plus", "tfidf", "plain", "adpt"}
+        Formula of the IDF, see :mod:`rag_bm25.weighting.idf`. ``"adpt"`` needs :meth:`rag_bm25.BM25Index.learn_k1`.
     epsilon : float
         IDF of a word in half of the chunks or more, as a share of the mean IDF, in (0, 1000]. For ``idf="epsilon"``.
     k3 : float or None
@@ -53,8 +56,9 @@ class QueryWeighting:
         Factor of letters and numbers beside Chinese, in (0, 1000].
     question_word_weight : float
         Weight of question words beside others, in 0..1000.
-    k1 : float or None
-        Saturation of the term frequency in the chunks, >= 0; None for the stored one.
+    k1 : float, {"bm25t", "adpt"} or None
+        Saturation of the term frequency in the chunks, >= 0; None for the stored one. ``"bm25t"`` and ``"adpt"`` are a
+        k1 of each term, by the mean length, as :meth:`rag_bm25.BM25Index.learn_k1` has learned it.
     b : float or None
         Share of the length normalisation in the text of the chunks, in [0, 1]; None for the stored one.
     length : {"chunk_size", "mean"}
@@ -82,7 +86,7 @@ class QueryWeighting:
     word_bigram_weight: Weight = UNSET
     latin_weight: LatinWeight = UNSET
     question_word_weight: Weight = UNSET
-    k1: K1 | None = UNSET
+    k1: QueryK1 | None = UNSET
     b: B | None = UNSET
     length: MiddleLength = UNSET
 
@@ -112,7 +116,19 @@ class QueryWeighting:
         """Whether it asks for other weights of the chunks than the stored ones."""
         return not ({self.k1, self.b} <= {None, UNSET} and self.length in ("chunk_size", UNSET))
 
-    def of_documents(self, stored: DocumentWeighting, mean_length: float) -> DocumentWeighting:
+    @property
+    def has_k1_of_terms(self) -> bool:
+        """Whether it asks for a k1 of each term."""
+        return self.k1 in K1_METHODS
+
+    @property
+    def needs_learning(self) -> str:
+        """What it asks for that must have been learned; "" for nothing."""
+        return f"k1={self.k1!r}" if self.has_k1_of_terms else "idf='adpt'" if self.idf == "adpt" else ""
+
+    def of_documents(
+        self, stored: DocumentWeighting, mean_length: float, learned: TermK1 | None = None
+    ) -> DocumentWeighting:
         """Return the weighting of the chunks that it asks for.
 
         Parameters
@@ -121,6 +137,8 @@ class QueryWeighting:
             The one that they are stored with.
         mean_length : float
             Mean length of the chunks, 0 if there are none.
+        learned : TermK1 or None
+            The k1 of each term.
 
         Returns
         -------
@@ -137,6 +155,12 @@ class QueryWeighting:
         >>> QueryWeighting(k1=0.9, length="mean").of_documents(DocumentWeighting(500), 320.0)
         DocumentWeighting(chunk_size=320.0, k1=0.9, b=0.75, form='bm25', delta=None, fields={})
         """
+        if self.has_k1_of_terms:
+            if stored.form != "bm25":
+                raise parameter_error("k1", f"a number for {stored.form!r}: terms have their own for 'bm25'", self.k1)
+            of_terms = None if learned is None else K1OfTerms(learned, str(self.k1))
+            full = replace(stored, form="elasticsearch", k1_of_terms=of_terms)  # whose factor k1 + 1 ranks here
+            return replace(self, k1=None, length="mean").of_documents(full, mean_length)
         given = {"k1": self.k1, "b": self.b, "length": "mean" if self.length == "mean" else None}
         asked: dict[str, Any] = {name: value for name, value in given.items() if value not in (None, UNSET)}
         if others := sorted(asked.keys() - WEIGHTINGS[stored.form].parameters):
@@ -189,12 +213,19 @@ class QueryWeighting:
         qtf = np.asarray(qtf, np.float64)
         return qtf if self.k3 is None else qtf * (self.k3 + 1) / (qtf + self.k3)
 
-    def weights(self, qtf: ArrayLike, df: ArrayLike, corpus: IdfInputs, channel: ArrayLike = 0) -> NDArray[np.float64]:
+    def weights(
+        self,
+        qtf: ArrayLike,
+        df: ArrayLike,
+        corpus: IdfInputs,
+        channel: ArrayLike = 0,
+        gain: ArrayLike = math.nan,
+    ) -> NDArray[np.float64]:
         """Weight of each query term: the query's factor of the score.
 
         Parameters
         ----------
-        qtf, df, corpus, channel
+        qtf, df, corpus, channel, gain
             As for :meth:`term_weights` and :func:`~rag_bm25.weighting.idf.idf`.
 
         Returns
@@ -202,7 +233,7 @@ class QueryWeighting:
         ndarray of float64
             All > 0.
         """
-        return self.term_weights(qtf) * idf(self.idf, df, corpus, self.epsilon, channel)
+        return self.term_weights(qtf) * idf(self.idf, df, corpus, self.epsilon, channel, gain)
 
 
 DEFAULT_WEIGHTING = QueryWeighting("epsilon", 0.25, 4.0, 0.5, 0.3, 0.15, 2.0, 0.3, None, None, "chunk_size")

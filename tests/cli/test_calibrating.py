@@ -44,6 +44,18 @@ def test_calibrate_of_nothing_fails(docs: Path, tmp_path: Path) -> None:
     assert_fails(run("calibrate", "--namespace", "nobody"), "has no text to measure")
 
 
+def test_calibrate_learns_a_k1_for_each_term(docs: Path) -> None:
+    assert_fails(run("search", "fig", "--weighting", "k1=bm25t"), "run `rag-bm25 calibrate --k1-of-terms`")
+    learned = run_json("calibrate", "--k1-of-terms")
+    assert learned["num_chunks"] == 3
+    assert run("search", "fig", "--weighting", "k1=adpt,idf=adpt").exit_code == 0
+    assert run_json("stats")["k1_growth"] == 1
+    assert "N is 1.000 times that of then" in run("stats").stdout
+    assert "terms" in run("calibrate", "--k1-of-terms").stdout
+    wrong = run("calibrate", docs, "--k1-of-terms")
+    assert (wrong.exit_code, "k1 is learned from an index" in wrong.stderr) == (2, True)
+
+
 CHUNKS, JUDGED = make_set()
 
 

@@ -100,6 +100,20 @@ def test_evaluate_compares_configurations(beir: Path, databases: Databases) -> N
     assert len(databases) == 2  # the query side needs no index of its own
 
 
+def test_a_k1_of_each_term_is_compared(beir: Path) -> None:
+    found = run_json("evaluate", beir, "--compare", "k1=0.9,adpt,idf=lucene,adpt", "--compare", "query_k1=bm25t")
+    configs = [each["config"] for each in found["compared"]]
+    assert [(one["query_k1"], one["k1"], one["idf"]) for one in configs] == [
+        (None, 0.9, "lucene"),
+        (None, 0.9, "adpt"),
+        ("adpt", 1.5, "lucene"),
+        ("adpt", 1.5, "adpt"),
+        ("bm25t", 1.5, "epsilon"),
+    ]
+    lines = run("evaluate", beir, "--set", "query_k1=adpt").stdout.splitlines()
+    assert ", idf epsilon, k1 adpt, b 0.75, length mean, " in lines[0]
+
+
 @pytest.mark.parametrize("compared", ["", ","])
 def test_a_configuration_without_a_setting_is_refused(beir: Path, compared: str) -> None:
     result = run("evaluate", beir, "--compare", compared)

@@ -33,8 +33,9 @@ from rag_bm25 import (
     ValueBoost,
 )
 from rag_bm25.index.searching import rescoring
-from rag_bm25.weighting.document import DocumentWeighting, largest_ratio
+from rag_bm25.weighting.document import DocumentWeighting, largest_ratio, ratios_of_terms
 from rag_bm25.weighting.formulas import WEIGHTINGS
+from rag_bm25.weighting.term_k1 import TermK1
 
 
 @contextmanager
@@ -129,6 +130,21 @@ def test_no_weight_is_above_the_largest_ratio(
     if stored.fields:
         in_field = float(stored.combined_weights(frequency)) * largest_ratio(stored, wanted) * (1 + 1e-9)
         assert float(wanted.combined_weights(frequency)) <= in_field
+
+
+@given(weightings(("bm25",), 1), shares, tfs, lengths, st.floats(1e-6, 1e6), st.lists(st.floats(0, 50), min_size=3))
+def test_no_weight_is_outside_the_ratios_of_its_term(
+    stored: DocumentWeighting, b: float, tf: int, length: int, frequency: float, k1: list[float]
+) -> None:
+    ids = np.arange(1, len(k1) + 1, dtype=np.uint32)
+    table = TermK1(ids, np.tile(np.array(k1, np.float32), (3, 1)), 9, 0.0)
+    wanted = QueryWeighting(k1="adpt", b=b).of_documents(stored, 300.0, table)
+    least, most = ratios_of_terms(stored, wanted, ids, max(length, 1))
+    for of_fields in [0.0, frequency] if stored.fields else [0.0]:
+        before = stored.weights(np.full(len(k1), tf), length, of_fields)
+        ratio = wanted.weights(np.full(len(k1), tf), length, of_fields, ids) / before
+        assert (ratio <= most * (1 + 1e-9)).all()
+        assert (ratio >= least * (1 - 1e-9)).all()
 
 
 @given(weightings(max_fields=1), tfs, lengths, st.sampled_from([0.0, 0.3]))

@@ -121,7 +121,11 @@ def test_a_shell_and_json_write_the_same_value(name: str, word: str, value: Any)
         ("diversity", "mmr:2", "diversity.trade_off must be a number in [0, 1], got 2"),
         ("diversity", "most", "diversity.type must be one of mmr, near_duplicates, got 'most'"),
         ("feedback", "fb_terms=5", "feedback.relevant is missing"),
-        ("weighting", "idf=foo", "weighting.idf must be one of epsilon, lucene, zero, plus, tfidf, plain, got 'foo'"),
+        (
+            "weighting",
+            "idf=foo",
+            "weighting.idf must be one of epsilon, lucene, zero, plus, tfidf, plain, adpt, got 'foo'",
+        ),
         ("weighting", "k3=much", "weighting.k3 must be a number in [0, 1,000,000] or None, got 'much'"),
         ("candidates", "many", "candidates must be an int in 1..16384, got 'many'"),
         ("statistics", "al", "statistics must be one of namespace, all or a mapping of str to JSON values, got 'al'"),

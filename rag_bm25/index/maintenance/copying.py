@@ -244,8 +244,7 @@ class _Original:
             target,
             totals,
             log.vocabulary(),
-            answers=log.view.answers,
-            query_defaults=log.view.query_defaults,
+            models=log.view,
             later_than=log.new_batch(),
             nameless=log.num_nameless,
         )

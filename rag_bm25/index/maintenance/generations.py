@@ -21,6 +21,7 @@ from rag_bm25.documents.chunks import pk_digest
 from rag_bm25.errors import ConfigMismatchError, FormatError, StoreError
 from rag_bm25.events import report_progress
 from rag_bm25.index.index import BM25Index
+from rag_bm25.index.maintenance.learning import carry_k1
 from rag_bm25.index.maintenance.pending import json_digest
 from rag_bm25.index.query_defaults import check_expansion
 from rag_bm25.index.searching.rows import to_chunk
@@ -89,6 +90,7 @@ def make_next_generation(
                 copying.catch_up()
                 copying.keep_claim()  # else the target may be in force, and another's
                 copy_roots(now.store, target._store)
+                carry_k1(now, target._current())
                 write_config(target._store, stored)  # an earlier attempt may have had another query side
                 _carry_query_defaults(now, view, target)
         index._options = replace(index._options, config=config, analyzer=None, own={})  # it may have its own analyzer

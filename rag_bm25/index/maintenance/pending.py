@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rag_bm25.statistics.corpus import Contribution
+    from rag_bm25.statistics.view import StatisticsView
     from rag_bm25.store.protocol import Store
     from rag_bm25.vectors.terms import Vocabulary
-    from rag_bm25.weighting.confidence import AnswerModel
 
 
 def json_digest(value: Any) -> str:
@@ -69,17 +69,14 @@ class PendingIndex:
         totals: Mapping[str, Contribution],
         vocabulary: Vocabulary,
         *,
-        answers: AnswerModel | None = None,
-        query_defaults: Mapping[str, Any] | None = None,
+        models: StatisticsView | None = None,
         later_than: str = "",
         nameless: int = 0,
     ) -> None:
-        """Store statistics, vocabulary and config, then delete the mark."""
+        """Store statistics, vocabulary, models and config, then delete the mark."""
         overwrite(target, totals, vocabulary, later_than=later_than, nameless=nameless)
-        if answers is not None:
-            StatisticsLog(target).write_answers(answers)
-        if query_defaults is not None:
-            StatisticsLog(target).write_query_defaults(query_defaults)
+        if models is not None:
+            StatisticsLog(target).write_models(models)
         write_config(target, self.config)
         end_copy(target)
 

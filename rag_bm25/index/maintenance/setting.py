@@ -21,7 +21,9 @@ def change_query_defaults(given: QueryDefaults, now: Generation) -> None:
         values = in_config(given.get("weighting") or QueryWeighting())
         if (asked := given.get("expansion")) is not None:
             values["expansion"] = asked.over(stored.expansion)
-        check_expansion(with_query_side(stored, values).expansion, now.encoder.analyzer)
+        config = with_query_side(stored, values)
+        check_expansion(config.expansion, now.encoder.analyzer)
+        now.weigher.require_learned(now.live.view, config.query_weighting())
         now.live.log.write_query_defaults({**(before or {}), **query_side_to_dict(values)})
         now.live_config.forget(values)
         writer.confirm()

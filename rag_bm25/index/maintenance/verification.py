@@ -250,7 +250,15 @@ def repair(
         vocabulary = vocabulary.without_unused(whole.ids.tolist())
     nameless = num_unnamed([whole], vocabulary.ids)
     check = partial(require_unwritten, store, remains)
-    overwrite(store, statistics.contributions(), vocabulary, keys=remains.keys, check=check, nameless=nameless)
+    overwrite(
+        store,
+        statistics.contributions(),
+        vocabulary,
+        keys=remains.keys,
+        check=check,
+        nameless=nameless,
+        erase=options.erase,
+    )
     report = RepairReport(
         num_chunks=whole.num_chunks,
         num_terms=len(whole.ids),

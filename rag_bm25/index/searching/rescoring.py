@@ -2,8 +2,8 @@
 
 A server may round the weights in its index to fp16; the vectors that it stores beside it are float32. Every weight is
 above 0, so a rounded score differs from the exact one by at most the share by which one weight does. Nor is a score by
-other weights more than the largest ratio of one of them to the stored one. Rows are asked for until no other can be
-among the best.
+other weights more than the largest ratio of one of them to the stored one; where each term has a k1 of its own, each
+has its own ratio, by which the query is multiplied. Rows are asked for until no other can be among the best.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rag_bm25.index.searching.ranking import warn_incomplete
 from rag_bm25.store.rows import MAX_K, Match, rank_of
 from rag_bm25.store.storage import FP16_TOLERANCE
 from rag_bm25.vectors.sparse import EMPTY, SparseBatch
-from rag_bm25.weighting.document import largest_ratio
+from rag_bm25.weighting.document import LARGEST_LENGTH, largest_ratio, ratios_of_terms
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from rag_bm25.store.protocol import Store
     from rag_bm25.store.rows import ChunkRow, SearchArm
     from rag_bm25.vectors.sparse import SparseVector
+    from rag_bm25.weighting.document import DocumentWeighting
 
 SPARE = 10  # of 635 questions on SciFact, CMRC 2018 and LISA, none has more than one row within reach after the tenth
 REACH = 1 - FP16_TOLERANCE
@@ -39,6 +40,35 @@ WORTH_APART = 1.25
 OVERFETCH = 8
 """How many times the limit is asked for at first, where a ratio is 1 above that of equal weights."""
 MOST_AT_FIRST = 20
+
+
+@dataclass(frozen=True, eq=False)
+class Bound:
+    """Queries whose scores by the stored weights, times a factor, are at least those that are asked for."""
+
+    queries: Sequence[SparseVector]
+    factor: float = 1.0
+    ratio: float = 1.0
+    """By how much scores may differ from the bound; it decides how many rows are asked for at first."""
+
+    @classmethod
+    def of(
+        cls,
+        queries: Sequence[SparseVector],
+        stored: DocumentWeighting,
+        wanted: DocumentWeighting,
+        longest: int = LARGEST_LENGTH,
+    ) -> Bound:
+        """Bound the scores by other weights than the stored ones, in chunks up to a length."""
+        if wanted.k1_of_terms is None:
+            ratio = largest_ratio(stored, wanted, longest)
+            return cls(queries, ratio, ratio)
+        ratios = [ratios_of_terms(stored, wanted, query.ids, longest) for query in queries]
+        scaled = [
+            replace(query, values=(query.values * most).astype(np.float32))
+            for query, (_, most) in zip(queries, ratios, strict=True)
+        ]
+        return cls(scaled, ratio=max(float((most / least).max()) for least, most in ratios))
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,14 +87,14 @@ class Rescorer:
         hold them.
         """
         if self.reweigher is None or arm.pks is not None:
-            return self._search(queries, arm, 1.0)
-        weightings = self.reweigher.encoder.weighting, self.reweigher.weighting
+            return self._search(queries, arm, Bound(queries))
         length = _round_up(math.ceil(LONG * self.mean_length))
-        ratio, ratio_of_all = largest_ratio(*weightings, length), largest_ratio(*weightings)
-        if ratio_of_all <= WORTH_APART * ratio:
-            return self._search(queries, arm, ratio_of_all)
+        weightings = self.reweigher.encoder.weighting, self.reweigher.weighting
+        bound, bound_of_all = Bound.of(queries, *weightings, length), Bound.of(queries, *weightings)
+        if bound_of_all.ratio <= WORTH_APART * bound.ratio:
+            return self._search(queries, arm, bound_of_all)
         long = replace(arm, scope=replace(arm.scope, longer_than=length))
-        found, others = self._search(queries, arm, ratio), self._search(queries, long, ratio_of_all)
+        found, others = self._search(queries, arm, bound), self._search(queries, long, bound_of_all)
         return [_merge(*pair)[: arm.limit] for pair in zip(found, others, strict=True)]
 
     def score(self, query: SparseVector, rows: Sequence[ChunkRow]) -> list[Match]:
@@ -74,21 +104,22 @@ class Rescorer:
         found = zip(rows, scores, scores.astype(np.float32).tolist(), strict=True)
         return sorted((Match(row, score) for row, exact, score in found if exact > 0), key=rank_of)
 
-    def _search(self, queries: Sequence[SparseVector], arm: SearchArm, ratio: float) -> list[list[Match]]:
-        """Search where no weight is more than a multiple of the stored one."""
-        more = max(SPARE, round(arm.limit * min(0.1 + OVERFETCH * (ratio - 1), MOST_AT_FIRST)))
-        found = self._within_reach(queries, arm, REACH / ratio, min(arm.limit + more, MAX_K))
+    def _search(self, queries: Sequence[SparseVector], arm: SearchArm, bound: Bound) -> list[list[Match]]:
+        """Search where scores are bounded by those of other queries by the stored weights."""
+        more = max(SPARE, round(arm.limit * min(0.1 + OVERFETCH * (bound.ratio - 1), MOST_AT_FIRST)))
+        found = self._within_reach(queries, arm, bound, min(arm.limit + more, MAX_K))
         return [
             [match if arm.vectors else replace(match, row=replace(match.row, vector=EMPTY)) for match in matches]
             for matches in found
         ]
 
     def _within_reach(
-        self, queries: Sequence[SparseVector], arm: SearchArm, reach: float, asked: int
+        self, queries: Sequence[SparseVector], arm: SearchArm, bound: Bound, asked: int
     ) -> list[list[Match]]:
-        """Find the best `arm.limit` rows: read until the last stored score is below `reach` of the last exact one."""
+        """Find the best `arm.limit` rows: read until the last stored score is out of reach of the last exact one."""
         check_budget()
-        answers = self.store.search(queries, replace(arm, limit=asked, vectors=True))
+        reach = REACH / bound.factor
+        answers = self.store.search(bound.queries, replace(arm, limit=asked, vectors=True))
         found = [self.score(query, self._read(rows, arm)) for query, rows in zip(queries, answers, strict=True)]
         cut = [
             at
@@ -96,7 +127,8 @@ class Rescorer:
             if len(rows) == asked and rows[-1].score >= reach * matches[arm.limit - 1].score
         ]
         if cut and asked < MAX_K:
-            again = self._within_reach([queries[at] for at in cut], arm, reach, min(4 * asked, MAX_K))
+            left = replace(bound, queries=[bound.queries[at] for at in cut])
+            again = self._within_reach([queries[at] for at in cut], arm, left, min(4 * asked, MAX_K))
             for at, matches in zip(cut, again, strict=True):
                 found[at] = matches
         elif cut and self.reweigher is not None:

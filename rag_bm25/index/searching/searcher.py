@@ -135,7 +135,7 @@ class Searcher:
 
     def max_score(self, query: WeightedQuery) -> float:
         """Return the upper bound of a query's scores; `inf` if the weighting is unbounded."""
-        return query.documents.bounds[1] * float(query.vector.values.sum(dtype=float)) if len(query.vector) else 0.0
+        return float(query.documents.upper_bounds(query.vector.ids) @ query.vector.values.astype(np.float64))
 
     def max_scores(self, queries: Sequence[QueryLike], scope: Scope, options: SearchOptions) -> list[float]:
         """Return the upper bound of each query's scores, if the weighting has one."""
@@ -349,7 +349,8 @@ class Searcher:
         unmet = self.unmet(weighted.queries[0].conditions, row)
         documents = weighted.queries[0].documents
         dropped, tolerance = stop_words_in(self.analyzer, parsed, terms), self._score_tolerance(documents, options)
-        facts = QueryFacts(text, terms, dropped, weighting, stats, wanted, tolerance, unmet)
+        learned = self._live.view.term_k1
+        facts = QueryFacts(text, terms, dropped, weighting, stats, wanted, tolerance, unmet, learned)
         explained = explain_score(facts, self._chunk_facts(row, documents), row.namespace)
         return with_factors(explained, [boost.explain(row.metadata) for boost in boosts])
 

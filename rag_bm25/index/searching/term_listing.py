@@ -112,7 +112,7 @@ class TermLister:
     @staticmethod
     def _look_up(words: list[str], context: QueryContext) -> list[TermStatistics]:
         corpus, df = context.corpus, context.encoder.df_lookup(context.corpus)(words)
-        idf = context.encoder.word_weights(df, corpus)
+        idf = context.encoder.word_weights(words, df, corpus)
         return [
             TermStatistics(word, each_df, each_idf, corpus.num_chunks)
             for word, each_df, each_idf in zip(words, df.tolist(), idf.tolist(), strict=True)

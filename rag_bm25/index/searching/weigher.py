@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from rag_bm25.errors import ParameterError
 from rag_bm25.index.searching.memo import QueryMemo
 from rag_bm25.index.searching.part_statistics import count_part
 from rag_bm25.query.conditions import Conditions
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from rag_bm25.store.protocol import Store
     from rag_bm25.vectors.sparse import SparseVector
     from rag_bm25.weighting.document import DocumentWeighting
+    from rag_bm25.weighting.query import QueryWeighting
 
 MAX_PARTS = 8  # statistics of filters; each takes as much memory as those of an index of these chunks
 MAX_KEPT = 1000
@@ -93,15 +95,23 @@ class QueryWeigher:
         own = self._config.weighting(view)
         weighting = (own if asked is None else asked.over(own)).without_stored(self._documents)
         expander = self.expanders.make(options.get("expansion"), self._config.of(view).expansion)
-        encoder = QueryEncoder(self._analyzer, weighting, view.ids, expander, {})
+        self.require_learned(view, weighting)
+        encoder = QueryEncoder(self._analyzer, weighting, view.ids, expander, {}, view.term_k1)
 
         def count() -> QueryContext:
             corpus = self._count(view, counted)
-            documents = weighting.of_documents(self._documents, corpus.mean_length)
+            documents = weighting.of_documents(self._documents, corpus.mean_length, view.term_k1)
             return QueryContext(view, counted, encoder, corpus, documents)
 
         is_plain = expander is self.expanders.plain
         return self._contexts.get((weighting, _key_of(counted)), view, count) if is_plain else count()
+
+    def require_learned(self, view: StatisticsView, weighting: QueryWeighting) -> None:
+        """Refuse a k1 of each term, and G(1), where none was learned."""
+        if view.term_k1 is not None or not weighting.needs_learning:
+            return
+        asked, name, advice = weighting.needs_learning, self._store.name, self._live.how_to_learn_k1
+        raise ParameterError(f"{asked} needs a k1 of each term, and {name} has none: {advice}")
 
     def _count(self, view: StatisticsView, counted: Scope) -> CorpusCounts:
         """Return N and df of some chunks; those of a filter are counted, unless that was done for this view."""

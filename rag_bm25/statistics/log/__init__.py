@@ -12,6 +12,7 @@ delta      ``delta:<batch>:<part>:<parts>``      what a batch changed: N, length
 run        ``run:<batch>:<part>:<part + 1>``     the sum of many deltas, by namespace and id
 head       ``head:<batch>:<part>:<parts>``       the runs in force, and the deltas that they hold
 answers    ``answers:<batch>:0:1``               the model of the confidence that a hit answers; the newest counts
+k1         ``k1:<batch>:<part>:<parts>``         the k1 of each term, as it was learned; the newest counts
 copy       ``copy:index:0:1``                    the mark of an unfinished copy of another index
 root       ``root:<batch>:<part>:<parts>``       the folders and files that sources are named by
 =========  ====================================  =============================================================

@@ -11,15 +11,13 @@ from typing import TYPE_CHECKING, Any
 from rag_bm25.errors import FormatError, StoreError
 from rag_bm25.events import Events
 from rag_bm25.statistics.damage import damage_message
-from rag_bm25.statistics.log.answers import AnswersRow
 from rag_bm25.statistics.log.batches import BatchClock, time_of
 from rag_bm25.statistics.log.generation import KINDS, SUPERSEDED_KEY
 from rag_bm25.statistics.log.keys import LogKey, keys_of, parse_sound_keys, range_of
 from rag_bm25.statistics.log.life_signs import LifeSigns, is_of_the_future, last_time
 from rag_bm25.statistics.log.meanwhile import Moment
+from rag_bm25.statistics.log.models import MODELS
 from rag_bm25.statistics.log.open_write import OpenBatches, OpenWrite
-from rag_bm25.statistics.log.query_defaults import KIND as DEFAULTS
-from rag_bm25.statistics.log.query_defaults import QueryDefaultsRow
 from rag_bm25.statistics.log.sums import LogSums
 from rag_bm25.statistics.log.table import READ_ATTEMPTS, Listing, LogTable, RowsMovedError
 from rag_bm25.statistics.log.terms import REMAINDER_SECONDS, LogTerms, TermsRow
@@ -28,7 +26,7 @@ from rag_bm25.statistics.view import StatisticsView
 from rag_bm25.store.rows import LogRow
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from rag_bm25.statistics.corpus import Contribution
     from rag_bm25.statistics.log.stored_statistics import StoredStatistics
@@ -37,6 +35,7 @@ if TYPE_CHECKING:
     from rag_bm25.vectors.known_terms import KnownTerms
     from rag_bm25.vectors.terms import Vocabulary
     from rag_bm25.weighting.confidence import AnswerModel
+    from rag_bm25.weighting.term_k1 import TermK1
 
 COMPACT_ABOVE = 64
 """Number of deltas, or of entries of few terms, above which a writer compacts a short log."""
@@ -63,9 +62,8 @@ class StatisticsLog:
         self._terms = LogTerms(self._table)
         self._clock = BatchClock(birth)
         self._incomplete: set[tuple[str, str]] = set()  # entries of which a row was missing, by kind and name
-        self._answers: AnswerModel | None = None
-        self._query_defaults: Mapping[str, Any] | None = None
-        self._newest = dict[str, str]()  # name of the entry that counts, of the kinds whose newest one alone does
+        self._models: dict[str, Any] = {}  # by kind, of which only the newest entry counts
+        self._newest = dict.fromkeys(MODELS, "")  # its name
         self.open_batches = OpenBatches()  # as of the last refresh
         self.is_closing = self.is_superseded = False  # as of the last refresh: see `generation`
         self._writers = LifeSigns()
@@ -106,8 +104,9 @@ class StatisticsLog:
         """Show readers what was read or written, all at once."""
         terms = self._terms
         problems = tuple(self.problems)
+        answers, query_defaults, term_k1 = map(self._models.get, MODELS)
         view = StatisticsView(
-            self.statistics, terms.displaced, self._answers, self._query_defaults, problems, terms.vocabulary
+            self.statistics, terms.displaced, answers, query_defaults, term_k1, problems, terms.vocabulary
         )
         if not view.is_same(self.view):
             self.view = view
@@ -125,7 +124,7 @@ class StatisticsLog:
                 if is_read:
                     self._terms.begin_epoch(self._sums.head.epoch)
                     self._terms.read(listing)
-                    self._read_newest(listing)
+                    self._read_models(listing)
             except RowsMovedError:
                 continue
             if is_read and self._num_lost_terms <= num_lost:
@@ -163,21 +162,14 @@ class StatisticsLog:
         self._incomplete = (self._incomplete - listing.names()) | listing.incomplete()
         self._clock.observe(max((LogKey.parse(key).batch for key in listing.keys), default=""))
 
-    def _read_newest(self, listing: Listing) -> None:
-        """Read the newest model of the confidence of hits and the newest defaults of queries, unless known."""
-        if (rows := self._read_newer(listing, "answers")) is not None:
-            self._answers = self._table.decode(AnswersRow.decode, rows)
-        if (rows := self._read_newer(listing, DEFAULTS)) is not None:
-            self._query_defaults = self._table.decode(QueryDefaultsRow.decode, rows)
-
-    def _read_newer(self, listing: Listing, kind: str) -> list[LogRow] | None:
-        entries = listing.entries(kind)
-        newest = max(entries, default="")
-        if newest <= self._newest.get(kind, ""):
-            return None
-        rows = self._table.read(entries[newest], packed=True)
-        self._newest[kind] = newest
-        return rows
+    def _read_models(self, listing: Listing) -> None:
+        """Read the newest model of each kind, unless it is known."""
+        for kind, codec in MODELS.items():
+            entries = listing.entries(kind)
+            newest = max(entries, default="")
+            if newest > self._newest[kind]:
+                self._models[kind] = self._table.decode(codec.decode, self._table.read(entries[newest], packed=True))
+                self._newest[kind] = newest
 
     def vocabulary(self) -> Vocabulary:
         """Return every term ever seen; the first call reads them all, and later refreshes keep it up to date."""
@@ -329,25 +321,32 @@ class StatisticsLog:
 
     def write_answers(self, model: AnswerModel) -> None:
         """Replace the stored model of the confidence of hits."""
-        self._replace("answers", lambda name: AnswersRow.encode(name, model))
-        self._answers = model
-        self._publish()
+        self._write_model("answers", model)
 
     def write_query_defaults(self, values: Mapping[str, Any]) -> None:
         """Replace the stored parameters of queries."""
-        self._replace(DEFAULTS, lambda name: QueryDefaultsRow.encode(name, values))
-        self._query_defaults = values
-        self._publish()
+        self._write_model("defaults", values)
 
-    def _replace(self, kind: str, encode: Callable[[str], list[LogRow]]) -> None:
+    def write_k1(self, table: TermK1) -> None:
+        """Replace the stored k1 of each term."""
+        self._write_model("k1", table)
+
+    def write_models(self, view: StatisticsView) -> None:
+        """Store what another log has of each kind."""
+        for kind, model in zip(MODELS, (view.answers, view.query_defaults, view.term_k1), strict=True):
+            if model is not None:
+                self._write_model(kind, model)
+
+    def _write_model(self, kind: str, model: Any) -> None:
         """Store an entry whose name is greater than those of its kind, and delete these."""
         old = list(self._table.list_all(kind).keys)
         self._clock.birth = self.birth
         self._clock.observe(max((key.batch for key in parse_sound_keys(old)), default=""))
         name = self.new_batch()
-        self._table.insert(encode(name))
+        self._table.insert(MODELS[kind].encode(name, model))
         self._table.delete(old)
-        self._newest[kind] = name
+        self._models[kind], self._newest[kind] = model, name
+        self._publish()
 
     # Compacting
 

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from rag_bm25.store.rows import LogRow
 
-KIND = "defaults"
 MAX_DEFAULTS = 1 << 20  # bytes of JSON: every process reads them, and analyses the synonyms
 
 
@@ -31,7 +30,8 @@ class QueryDefaultsRow:
                 f"{len(plain):,}: give fewer synonyms, or give them with each search"
             )
         packed = pack(plain)
-        return make_rows(KIND, name, [({}, packed[at : at + MAX_PACKED]) for at in range(0, len(packed), MAX_PACKED)])
+        pieces = [packed[at : at + MAX_PACKED] for at in range(0, len(packed), MAX_PACKED)]
+        return make_rows("defaults", name, [({}, piece) for piece in pieces])
 
     @staticmethod
     def decode(rows: Iterable[LogRow]) -> dict[str, Any]:

@@ -6,10 +6,9 @@ import time
 from collections import defaultdict
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from rag_bm25.errors import FormatError, StoreError
-from rag_bm25.statistics.log.answers import AnswersRow
 from rag_bm25.statistics.log.batches import BatchClock, time_of
 from rag_bm25.statistics.log.birth import births_in, is_stray
 from rag_bm25.statistics.log.generation import KINDS, SUPERSEDED_KEY, SupersededError
@@ -17,9 +16,8 @@ from rag_bm25.statistics.log.head import NEVER_A_BASE, Head, HeadRow
 from rag_bm25.statistics.log.keys import SETTINGS, LogKey, complete_entries, keys_of, kind_of, parse_sound_keys
 from rag_bm25.statistics.log.life_signs import LEASE_SECONDS, is_of_the_future, last_time
 from rag_bm25.statistics.log.log import CLAIM_SECONDS, StatisticsLog
+from rag_bm25.statistics.log.models import MODELS
 from rag_bm25.statistics.log.open_write import OpenBatches
-from rag_bm25.statistics.log.query_defaults import KIND as DEFAULTS
-from rag_bm25.statistics.log.query_defaults import QueryDefaultsRow
 from rag_bm25.statistics.log.runs import HeldSums, PartTotal, write_run
 from rag_bm25.statistics.log.settings import ensure_birth
 from rag_bm25.statistics.log.table import Listing, LogTable, RowsMovedError
@@ -36,7 +34,6 @@ if TYPE_CHECKING:
     from rag_bm25.store.protocol import LogStore
 
 
-_NEWEST = {"answers": AnswersRow.decode, DEFAULTS: QueryDefaultsRow.decode}
 CLAIMS = ("compaction", "reindex")
 
 
@@ -134,17 +131,19 @@ def overwrite(
     check: Callable[[], None] = lambda: None,
     later_than: str = "",
     nameless: int = 0,
+    erase: bool = False,
 ) -> None:
     """Replace the statistics in a log, given those of each namespace; logs that were read before are stale then.
 
-    The settings stay, a sound model of answers, and sound defaults of queries. What is replaced has one of `keys`, by
-    default all rows. `check` is called last, and may raise. All later batches are greater than `later_than`, for rows
-    that came from elsewhere. `nameless` terms in use are in no text, so that the vocabulary lacks them.
+    The settings stay, sound models, and sound defaults of queries, but for the k1 of terms where terms are erased. What
+    is replaced has one of `keys`, by default all rows. `check` is called last, and may raise. All later batches are
+    greater than `later_than`, for rows that came from elsewhere. `nameless` terms in use are in no text, so that the
+    vocabulary lacks them.
     """
     # Until the new head is stored, the old rows count, and afterwards its run alone does: a crash in between loses
     # nothing, and another call does the rest.
     table, clock = LogTable(store), BatchClock(ensure_birth(store))
-    kept = SETTINGS | {kind for kind, decode in _NEWEST.items() if _is_sound(table, kind, decode)}
+    kept = SETTINGS | {kind for kind in MODELS if _is_sound(table, kind)} - ({"k1"} if erase else set())
     old = [key for key in (store.log_keys() if keys is None else keys) if kind_of(key) not in kept]
     sound = parse_sound_keys(old)
     counted = tuple(sorted({key.name for key in sound if key.kind in {"delta", "intent"}}))
@@ -168,10 +167,10 @@ def overwrite(
     table.delete(old)
 
 
-def _is_sound(table: LogTable, kind: str, decode: Callable[[Any], Any]) -> bool:
-    """Return whether all entries of a kind can be read."""
+def _is_sound(table: LogTable, kind: str) -> bool:
+    """Return whether all models of a kind can be read."""
     with suppress(FormatError):
         for rows in complete_entries(table.store.log_keys(), kind).values():
-            table.decode(decode, table.read(rows, packed=True))
+            table.decode(MODELS[kind].decode, table.read(rows, packed=True))
         return True
     return False

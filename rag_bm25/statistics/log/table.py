@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rag_bm25.store.rows import KeyRange
 
 ROWS_PER_INSERT = 200  # of at most 64 KB
-LISTED = ("answers", "defaults", "delta", "head", "intent", "terms")  # in this order: see `list_new`
+LISTED = ("answers", "defaults", "delta", "head", "intent", "k1", "terms")  # in this order: see `list_new`
 READ_ATTEMPTS = 10  # while other writers compact the log
 OVERLAP_SECONDS = 60.0
 """Time that a row may take from its name to its place in the log, on another host whose clock may be slow."""

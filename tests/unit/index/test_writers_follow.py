@@ -20,7 +20,7 @@ from rag_bm25 import BM25Index, QueryWeighting
 from rag_bm25.index.live_statistics import LiveStatistics
 from rag_bm25.index.writing.chunk_writer import ChunkWriter
 from rag_bm25.ingestion import reindex
-from rag_bm25.ingestion.reindexing import _copy_answers
+from rag_bm25.ingestion.reindexing import _copy_answers, _copy_k1
 from rag_bm25.ingestion.source_roots import SourceRoot, read_source_roots, set_source_roots
 from rag_bm25.vectors.sparse import SparseVector
 
@@ -37,6 +37,20 @@ def take_answers(index: BM25Index, folder: Path) -> None:
         give_model(source)
         _copy_answers(source, index)
     assert index._live.view.answers is None  # that generation weighs otherwise
+
+
+def take_k1(index: BM25Index, folder: Path) -> None:
+    with filled(CHUNKS) as source:
+        source.learn_k1()
+        _copy_k1(source, index)
+    assert index._live.view.term_k1 is not None
+
+
+def learn(index: BM25Index, folder: Path) -> None:
+    learned = index.learn_k1()
+    table = index._live.view.term_k1
+    assert table is not None
+    assert len(table.ids) == learned.num_terms
 
 
 def calibrate(index: BM25Index, folder: Path) -> None:
@@ -59,6 +73,7 @@ def mend_a_vector(index: BM25Index, folder: Path) -> None:
 
 WRITERS: dict[str, Callable[[BM25Index, Path], object]] = {
     "rag_bm25/index/live_statistics.py write_answers": calibrate,
+    "rag_bm25/index/live_statistics.py write_k1": learn,
     "rag_bm25/index/maintenance/rewriting.py _rewrite": mend_a_vector,
     "rag_bm25/index/maintenance/setting.py change_query_defaults": lambda index, _: index.set_query_defaults(
         weighting=QueryWeighting(k3=2.0)
@@ -69,7 +84,10 @@ WRITERS: dict[str, Callable[[BM25Index, Path], object]] = {
     "rag_bm25/ingestion/source_roots.py write": name_root,
     "rag_bm25/ingestion/unchanged.py _store_digests": ingest_twice,
 }
-TAKING = "rag_bm25/index/live_statistics.py write_answers of another index"
+TAKING = {
+    "rag_bm25/index/live_statistics.py write_answers of another index": take_answers,
+    "rag_bm25/index/live_statistics.py write_k1 of another index": take_k1,
+}
 SWITCH = "rag_bm25/index/maintenance/generations.py _switching"  # which puts the next generation into force
 
 
@@ -99,10 +117,10 @@ def index(request: pytest.FixtureRequest) -> Iterator[BM25Index]:
         yield opened
 
 
-@pytest.mark.parametrize("place", [*WRITERS, TAKING])
+@pytest.mark.parametrize("place", [*WRITERS, *TAKING])
 def test_a_writer_follows(place: str, index: BM25Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Just before it takes the lock, another index object reindexes twice."""
-    take, call = LiveStatistics.writing, WRITERS.get(place, take_answers)
+    take, call = LiveStatistics.writing, {**WRITERS, **TAKING}[place]
 
     def writing(live: LiveStatistics) -> AbstractContextManager[ChunkWriter]:
         if sys._getframe(1).f_code.co_name == place.split()[1]:
