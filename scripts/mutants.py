@@ -134,7 +134,7 @@ MUTANTS = [
     Mutant("ingestion/contextualizing", "self.make if name == self.name else None", "self.make"),
     Mutant("hits/highlights", " if name != CONTEXT", ""),
     Mutant("ingestion/splitting", "header = outline.breaks.header(start, self.longest // HEADER_SHARE)", 'header = ""'),
-    Mutant("ingestion/formats/pdf", ' and words.issuperset(_units(_LEADERS.sub(" ", line)))', ""),
+    Mutant("ingestion/formats/running", ' and words.issuperset(_units(_LEADERS.sub(" ", line)))', ""),
     Mutant("ingestion/formats/pdf", "is_pair if is_word != is_pair else ", ""),
     Mutant("ingestion/formats/html", " and has_text", ""),
     Mutant("ingestion/opening", "if not stat.S_ISREG(os.fstat(descriptor).st_mode):", "if False:"),

@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 
     from rag_bm25.analysis import TextAnalyzer
     from rag_bm25.documents.chunks import Hit
-    from rag_bm25.documents.lengths import LengthUnit
     from rag_bm25.query.query import Query, QueryLike
 
     Configs: TypeAlias = RunnableConfig | list[RunnableConfig] | None
@@ -365,9 +364,11 @@ class OwnIndex:
 
     def _config_for(self, texts: Sequence[str]) -> IndexConfig:
         """Return a config whose chunk size is the mean length of the texts."""
-        # A function's tokens may be anything, so they are counted; those of the built-in analyzer need no second run.
-        unit: LengthUnit = "estimated_characters" if self.preprocess_func is None else "terms"
-        config = self._changed(IndexConfig(1, length_unit=unit))
+        # A function's tokens may be anything, so they are counted, and all is as in rank_bm25; those of the built-in
+        # analyzer need no second run.
+        config = self._changed(
+            IndexConfig(1) if self.preprocess_func is None else IndexConfig(1, length_unit="terms", k3=None)
+        )
         lengths = _term_counts(texts, config.build_analyzer()) if config.length_unit == "terms" else map(len, texts)
         return replace(config, chunk_size=_mean(list(lengths)))
 

@@ -91,7 +91,7 @@ class Copy(Job):
 class Reindex(Job):
     """Reindex the texts with other parameters into another index."""
 
-    config = IndexConfig(chunk_size=20, k1=1.2, length_unit="terms", analyzer=split)
+    config = IndexConfig(chunk_size=20, k3=None, k1=1.2, length_unit="terms", analyzer=split)
 
     def run(self) -> None:
         with BM25Index.open(self.source, COLLECTION, config=CONFIG) as source, self._open() as target:
@@ -111,7 +111,7 @@ class Reindex(Job):
 class Ingest(Job):
     """Ingest a folder into an index, and prune deleted files."""
 
-    config = IndexConfig(chunk_size=60, length_unit="characters", analyzer=split)
+    config = IndexConfig(chunk_size=60, k3=None, length_unit="characters", analyzer=split)
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
@@ -182,7 +182,7 @@ class Drop(Job):
 class Generation(Job):
     """Replace an index by its next generation, and drop the former one."""
 
-    config = IndexConfig(chunk_size=15, length_unit="terms", analyzer=split)
+    config = IndexConfig(chunk_size=15, k3=None, length_unit="terms", analyzer=split)
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)

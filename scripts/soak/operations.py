@@ -15,7 +15,7 @@ Key = tuple[str, str]  # namespace and id
 Model = dict[Key, str]  # what must be stored
 
 CHUNK_SIZE = 15
-CONFIG = IndexConfig(chunk_size=CHUNK_SIZE, length_unit="terms", analyzer=split)
+CONFIG = IndexConfig(chunk_size=CHUNK_SIZE, k3=None, length_unit="terms", analyzer=split)
 NAMESPACES = ("", "law", "中文")
 IDS = 400
 PARTS = 20

@@ -17,7 +17,7 @@ from rag_bm25.store.milvus import MilvusStore
 from rag_bm25.store.milvus.schema import name_generation
 from rag_bm25.store.protocol import Store
 
-CONFIG = IndexConfig(chunk_size=150, length_unit="characters")
+CONFIG = IndexConfig(chunk_size=150, length_unit="characters", k3=None)
 CONNECTING = 5  # attempts
 
 

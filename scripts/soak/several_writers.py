@@ -49,7 +49,7 @@ from rag_bm25.store.milvus.server import Lite3Server  # noqa: E402
 from rag_bm25.store.protocol import Store  # noqa: E402
 
 COLLECTION = "docs"
-CONFIG = IndexConfig(chunk_size=15, length_unit="terms", analyzer=split)
+CONFIG = IndexConfig(chunk_size=15, k3=None, length_unit="terms", analyzer=split)
 NAMESPACES = ["", "law"]
 COMPACT_ABOVE = 8
 WORDS = 500

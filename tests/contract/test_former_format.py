@@ -50,6 +50,7 @@ CONFIG = IndexConfig(
     40,
     k1=1.2,
     idf="lucene",
+    k3=None,
     length_unit="characters",
     dense_dim=2,
     fields={"title": FieldWeight(chunk_size=20, weight=2.0)},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -32,8 +32,20 @@ CARS = QueryExpansion(synonyms=Synonyms.parse("car, automobile\nny => new york")
 NONE = QueryExpansion(synonyms=None)
 
 
+_INDEXES: list[BM25Index] = []
+
+
+@pytest.fixture(autouse=True)
+def _closed() -> Iterator[None]:
+    """Close the indexes, and with them the stores of their next generations."""
+    yield
+    while _INDEXES:
+        _INDEXES.pop().close()
+
+
 def open_one(opened: Callable[..., Store], config: IndexConfig | None = None) -> BM25Index:
-    return BM25Index.from_store(opened(), config=config)
+    _INDEXES.append(BM25Index.from_store(opened(), config=config))
+    return _INDEXES[-1]
 
 
 def ids(index: BM25Index, query: str = "car", **options: Any) -> list[str]:
@@ -94,7 +106,7 @@ def test_copies_generations_and_repairs_keep_them(opened: Callable[..., Store]) 
     index.set_query_defaults(expansion=CARS)
     target = MemoryStore()
     copy_index(index._store, target)
-    assert ids(BM25Index.from_store(target)) == ["car", "auto"]
+    assert ids(open_one(lambda: target)) == ["car", "auto"]
     index.repair()
     assert ids(index) == ["car", "auto"]
     make_next_generation(index, replace(index.config, k1=1.2))

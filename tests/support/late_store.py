@@ -65,11 +65,14 @@ class LateStore(FaultyStore):
             raise AmbiguousWriteError(str(error)) from error
 
     def _land(self, rows: Sequence[ChunkRow]) -> None:
+        self._remove([row.pk for row in rows])
         self.collections.chunks.update({row.pk: row for row in rows})
+        self.collections.postings.add(rows)
 
     def _remove(self, pks: Sequence[str]) -> None:
         for pk in pks:
             self.collections.chunks.pop(pk, None)
+        self.collections.postings.remove(pks)
 
     def _check_call(self, method: str, *, needs_collections: bool = True) -> None:
         super()._check_call(method, needs_collections=needs_collections)

@@ -20,9 +20,8 @@ class RoundingStore(MemoryStore):
     version = "v3.0.1"
     quant_type: str | None = None
 
-    @property
-    def exclusive(self) -> bool:
-        return False  # only servers round
+    def __init__(self) -> None:
+        super().__init__(exclusive=False)  # only servers round
 
     def storage_info(self) -> StorageInfo:
         return StorageInfo("Milvus", self.version, 1, quant_type=self.quant_type)
