@@ -17,7 +17,7 @@ from rag_bm25.cli.console import print_note, print_result, progress_bars
 from rag_bm25.cli.judgements import note_missing
 from rag_bm25.cli.rendering import render_answers, render_calibration, render_k1
 from rag_bm25.cli.settings import DEFAULT_CHUNK_SIZE, K1, B, IndexOptions, Settings, make_splitter, new_config
-from rag_bm25.cli.sources import SourceOptions
+from rag_bm25.cli.sources import ReadingFlags
 from rag_bm25.documents.lengths import LengthUnit, chunk_length
 from rag_bm25.errors import InputError
 from rag_bm25.hits.options import SearchOptions
@@ -34,7 +34,7 @@ def calibrate(
     paths: Annotated[list[Path] | None, opt.argument("PATH...", "Files and folders; by default the index.")] = None,
     *,
     place: opt.IndexAddress,
-    sources: SourceOptions,
+    sources: ReadingFlags,
     namespace: opt.StatsNamespaces = None,
     split_size: Annotated[
         int, typer.Option(min=1, help="Maximum length of a chunk, as `rag-bm25 ingest` will be given it.")
@@ -87,7 +87,7 @@ def _learn_k1(place: opt.IndexAddress, progress: bool | None, *, as_json: bool) 
 
 
 def _propose_for_files(
-    paths: list[Path], sources: SourceOptions, config: IndexConfig, chunk_overlap: int | None, ratio: float
+    paths: list[Path], sources: ReadingFlags, config: IndexConfig, chunk_overlap: int | None, ratio: float
 ) -> tuple[Calibration, str | None]:
     split = make_splitter(config, chunk_overlap)
     files = sources.find(paths).files

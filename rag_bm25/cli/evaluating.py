@@ -22,7 +22,7 @@ from rag_bm25.cli.rendering import render_comparison, render_evaluation, render_
 from rag_bm25.cli.settings import AUTO, COUNT_TITLES, IndexOptions, parse_grid
 from rag_bm25.errors import InputError
 from rag_bm25.evaluation import BeirDataset
-from rag_bm25.evaluation.baseline import Baseline, Recorder
+from rag_bm25.evaluation.baseline import Baseline, RunRecorder
 from rag_bm25.evaluation.comparison import PairedTest
 from rag_bm25.evaluation.running import EvaluationResult, Run, in_memory, mean_length, write_run
 from rag_bm25.hits.options import SearchOptions
@@ -137,7 +137,7 @@ def evaluate(
         embed = model.embed_documents if model else None
         asked: SearchOptions = {**options, "weighting": configs[0].query_weighting()}
         known, by_words = earlier.queries if earlier else {}, dense.mode != "dense"
-        recorder = Recorder(dataset, place.namespace or "", asked, by_words=by_words, earlier=known)
+        recorder = RunRecorder(dataset, place.namespace or "", asked, by_words=by_words, earlier=known)
         inspector = _Inspector(recorder, bool(gate.save or earlier))
         results = evaluation.evaluate_each(
             configs,
@@ -188,7 +188,7 @@ def _take_weighting(options: SearchOptions) -> dict[str, Any]:
 class _Inspector:
     """Describe what the set has and the index does not, and record a run that is kept or compared."""
 
-    recorder: Recorder
+    recorder: RunRecorder
     is_recorded: bool
     notes: list[str] = field(default_factory=list)
 

@@ -18,7 +18,7 @@ from rag_bm25.cli.judgements import note_missing
 from rag_bm25.cli.rendering import render_changes
 from rag_bm25.errors import InputError
 from rag_bm25.evaluation import BeirDataset
-from rag_bm25.evaluation.baseline import Baseline, Recorder
+from rag_bm25.evaluation.baseline import Baseline, RunRecorder
 from rag_bm25.evaluation.changes import ALPHA, Changes, compare
 from rag_bm25.evaluation.measures import MEASURES, highest
 from rag_bm25.evaluation.running import Search
@@ -182,14 +182,14 @@ class RehearsalOptions(Bounds):
             if dataset is None:
                 yield trial
                 return
-            before, _ = self._record(trial, Recorder(dataset, namespace, {}), search)
+            before, _ = self._record(trial, RunRecorder(dataset, namespace, {}), search)
             yield trial
-            after, means = self._record(trial, Recorder(dataset, namespace, {}, earlier=before.queries), search)
+            after, means = self._record(trial, RunRecorder(dataset, namespace, {}, earlier=before.queries), search)
             note_missing(trial, dataset, namespace)
             outcome.compare(before, after, "before")
             outcome.failures += self.list_low(means)
 
-    def _record(self, index: BM25Index, recorder: Recorder, search: Search) -> tuple[Baseline, dict[str, float]]:
+    def _record(self, index: BM25Index, recorder: RunRecorder, search: Search) -> tuple[Baseline, dict[str, float]]:
         """Return what the queries give, and the means of the measures."""
         how: dict[str, Any] = {"measures": self.bounds, "search": search, "inspect": recorder.record}
         result = evaluation.evaluate(index, recorder.dataset, **how)

@@ -32,7 +32,7 @@ from rag_bm25.cli.settings import (
     new_config,
     parse_storage,
 )
-from rag_bm25.cli.sources import STDIN, STDIN_NAME, OriginOptions, SourceOptions, add_stdin, note_left_out
+from rag_bm25.cli.sources import STDIN, STDIN_NAME, OriginOptions, ReadingFlags, add_stdin, note_left_out
 from rag_bm25.documents.contexts import HEADINGS
 from rag_bm25.errors import ConfigMismatchError, IndexNotFoundError, InputError
 from rag_bm25.index.config import IndexConfig
@@ -41,7 +41,7 @@ from rag_bm25.index.settings import with_settings
 from rag_bm25.index.stored_config import differing
 from rag_bm25.index.writing.workers import MAX_WORKERS
 from rag_bm25.ingestion.checking import MAX_REASONS_OF_SOURCE
-from rag_bm25.ingestion.files import SUFFIXES, Found
+from rag_bm25.ingestion.files import SUFFIXES, FileSelection
 from rag_bm25.ingestion.ingesting import IngestReport, require_valid_files
 from rag_bm25.ingestion.pruning import DELETE, MAX_DELETE
 from rag_bm25.ingestion.source_roots import SourceRoot
@@ -71,7 +71,7 @@ def ingest(
     place: opt.IndexAddress,
     settings: IndexOptions,
     words: WordFiles,
-    sources: SourceOptions,
+    sources: ReadingFlags,
     origin: OriginOptions,
     rehearsal: RehearsalOptions,
     paths: Annotated[list[Path] | None, opt.argument("PATH...", "Files and folders; - is standard input.")] = None,
@@ -198,7 +198,7 @@ def ingest(
             seconds = time.perf_counter() - start
         return tell(report, seconds, "row", rows.source)
 
-    def ingest_found(found: Found) -> bool:
+    def ingest_found(found: FileSelection) -> bool:
         """Ingest files, and return whether all of them were valid; the index is open meanwhile only."""
         checks: list[Check] = [check, partial(require_valid_files, found=found, strict=strict, **shaping)]
         index, checked = open_index(model, checks=checks, create=bool(found.files)), as_usage("--chunk-overlap")
@@ -349,7 +349,7 @@ def _require_same(stored: IndexConfig, wanted: IndexConfig) -> None:
         )
 
 
-def _note_skipped(found: Found) -> bool:
+def _note_skipped(found: FileSelection) -> bool:
     """Name the files that are left out; return False if files were found but none is readable."""
     note_left_out(found)
     if not (found.files or found.unreadable):

@@ -19,7 +19,7 @@ from rag_bm25.cli.console import print_note
 from rag_bm25.cli.rendering import count, join_first
 from rag_bm25.cli.settings import as_usage
 from rag_bm25.errors import InputError, ParameterError
-from rag_bm25.ingestion.files import NO_PATTERNS, SUFFIXES, Found, SourceFile, is_known, needs_package
+from rag_bm25.ingestion.files import NO_PATTERNS, SUFFIXES, FileSelection, SourceFile, is_known, needs_package
 from rag_bm25.ingestion.source_names import check_root_name
 from rag_bm25.ingestion.source_options import merge, unflatten
 from rag_bm25.ingestion.source_roots import SourceRoot
@@ -36,7 +36,7 @@ UNREAD_DOCUMENTS = {
 
 
 @dataclass(frozen=True)
-class SourceOptions:
+class ReadingFlags:
     """The options that say which files are read, and how."""
 
     include: Annotated[
@@ -103,7 +103,7 @@ class SourceOptions:
         *,
         root: Path | None = None,
         name: str | None = None,
-    ) -> Found:
+    ) -> FileSelection:
         """Find the files as the options say that are given, or that the index remembers with the roots."""
         given, paths = self._given(), [path for path in paths if path != STDIN]
         patterns = {option: given.get(option) for option in NO_PATTERNS}
@@ -137,7 +137,7 @@ class OriginOptions:
         str | None, opt.option("Field of the collection with the dense vectors for the index: nothing is embedded.")
     ] = None
 
-    def check(self, paths: Sequence[Path], sources: SourceOptions, of_files: Mapping[str, object]) -> None:
+    def check(self, paths: Sequence[Path], sources: ReadingFlags, of_files: Mapping[str, object]) -> None:
         """Refuse a collection with files or with options that are for files, and neither of the two."""
         if self.from_collection is None:
             if self.from_uri or self.vector_field:
@@ -155,7 +155,7 @@ class OriginOptions:
             msg = f"its rows are taken as they are, without {', '.join(given)}"
             raise typer.BadParameter(msg, param_hint="--from-collection")
 
-    def open(self, place: opt.IndexAddress, sources: SourceOptions, name: str | None) -> ingestion.CollectionRows:
+    def open(self, place: opt.IndexAddress, sources: ReadingFlags, name: str | None) -> ingestion.CollectionRows:
         """Open the collection."""
         uri, token = (place.uri, place.token) if self.from_uri is None else (self.from_uri, self.from_token)
         reading = sources.reading()
@@ -173,7 +173,7 @@ class OriginOptions:
 
 
 @contextmanager
-def add_stdin(found: Found, paths: Sequence[Path], stdin_name: str) -> Iterator[Found]:
+def add_stdin(found: FileSelection, paths: Sequence[Path], stdin_name: str) -> Iterator[FileSelection]:
     """Read standard input into a temporary file beside those that were found, where ``-`` is among the paths."""
     if STDIN not in paths:
         yield found
@@ -212,7 +212,7 @@ def _by_kind(paths: Sequence[Path]) -> str:
     return join_first(f"{kinds[kind]:,} {kind}" for kind in ordered)
 
 
-def note_left_out(found: Found) -> None:
+def note_left_out(found: FileSelection) -> None:
     """Name the files that are left out."""
     missing = set(found.missing)
     of_other_kinds = [path for path in found.skipped if not is_known(path)]

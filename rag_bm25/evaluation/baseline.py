@@ -189,7 +189,7 @@ def _digest(dataset: BeirDataset) -> str:
 
 
 @dataclass(frozen=True)
-class Recorder:
+class RunRecorder:
     """Record what an index gives, with the chunks that an earlier run has found."""
 
     dataset: BeirDataset

@@ -54,10 +54,10 @@ from rag_bm25.index.maintenance.setting import change_query_defaults
 from rag_bm25.index.maintenance.verification import RepairOptions, repair, verify
 from rag_bm25.index.opening import AS_IT_IS, OpenOptions, closed_on_failure, open_config, open_store
 from rag_bm25.index.searching.contexts import WINDOWS, add_contexts, read_passages
-from rag_bm25.index.searching.diagnosing import Diagnoser, Search, find_missing_fields
+from rag_bm25.index.searching.diagnosing import DiagnosedSearch, Diagnoser, find_missing_fields
 from rag_bm25.index.searching.hybrid import HybridRequest, HybridSearcher
 from rag_bm25.index.searching.judging import Judges
-from rag_bm25.index.searching.placing import Recorder, place_hit
+from rag_bm25.index.searching.placing import RerankRecorder, place_hit
 from rag_bm25.index.searching.rows import drop_superseded, read_chunks, read_embeddings, to_chunk
 from rag_bm25.index.searching.searcher import Searcher
 from rag_bm25.index.searching.selecting import Selector, SparseSelector
@@ -1223,7 +1223,7 @@ class BM25Index:
         explained = self._searcher.explain(query, check_id("id", id), scope, place, asked, self._check_part(part))
         if is_by_score(asked):
             return explained
-        recorder = Recorder(asked.get("rerank"))
+        recorder = RerankRecorder(asked.get("rerank"))
         unshown = dict.fromkeys(options_that(Effect.SHOWS))
         again: Any = {**asked, **unshown, "rerank": asked.get("rerank") and recorder}
         hits = self.search(query, k, filter=filter, namespace=namespace, **again)
@@ -1277,7 +1277,7 @@ class BM25Index:
             print(index.diagnose("解除 合同", "law.txt#12", k=5))
         """
         scope = parse_scope(filter, namespace)
-        search = Search.of(query, check_k(k), scope, check_options(options))
+        search = DiagnosedSearch.of(query, check_k(k), scope, check_options(options))
         now = self._current()
         diagnoser = Diagnoser(now.store, now.live, now.searcher, self.search, search)
         place, of_index = check_chunk_namespace(chunk_namespace, scope.namespaces), self._check_part(part)

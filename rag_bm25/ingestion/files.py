@@ -61,7 +61,7 @@ def real_path_of(file: SourceFile) -> Path:
 
 
 @dataclass(frozen=True)
-class Found:
+class FileSelection:
     """Files found in the given paths.
 
     Parameters
@@ -84,7 +84,7 @@ class Found:
         Prefix of the sources.
     notes : list of str
         Lines of .gitignore files that are no patterns, and .gitignore files that cannot be read.
-    whole : Found or None
+    whole : FileSelection or None
         The search that this is a part of, if only some of its files are to be read.
     options : dict
         The options that were given for the sources, which :func:`ingest` remembers.
@@ -99,7 +99,7 @@ class Found:
     root: Path | None = None
     name: str | None = None
     notes: list[str] = field(default_factory=list)
-    whole: Found | None = None
+    whole: FileSelection | None = None
     options: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -117,7 +117,7 @@ def find_files(
     exclude: Sequence[str] | None = None,
     gitignore: bool | None = None,
     roots: Sequence[SourceRoot] | None = None,
-) -> Found:
+) -> FileSelection:
     """Find the files to ingest; folders are searched recursively, hidden files are ignored.
 
     Parameters
@@ -143,7 +143,7 @@ def find_files(
 
     Returns
     -------
-    Found
+    FileSelection
         The files that can be ingested, and those that were left out.
 
     Raises
@@ -164,7 +164,7 @@ def find_files(
     given = {"include": include, "exclude": exclude, "gitignore": gitignore}
     own = {option: value for option, value in given.items() if value is not None}
     options = {**NO_PATTERNS, **own} if roots is None else own
-    found = Found(root=folder, name=None if name is None else check_root_name(name), options=options)
+    found = FileSelection(root=folder, name=None if name is None else check_root_name(name), options=options)
     finder = _Finder(found, roots or ())
     for path in checked:
         finder.take_path(path)
@@ -175,7 +175,7 @@ def find_files(
 class _Finder:
     """Collect files, each once."""
 
-    def __init__(self, found: Found, roots: Sequence[SourceRoot]) -> None:
+    def __init__(self, found: FileSelection, roots: Sequence[SourceRoot]) -> None:
         self.found = found
         self._names = SourceNames(roots, lambda _name, _is_folder: False)
         self._made: dict[str, Patterns] = {}

@@ -14,12 +14,12 @@ from rag_bm25.index.arguments import list_first
 from rag_bm25.index.config import require_dense_field
 from rag_bm25.ingestion.checking import FileChecker
 from rag_bm25.ingestion.contextualizing import contextualizer
-from rag_bm25.ingestion.files import Found
+from rag_bm25.ingestion.files import FileSelection
 from rag_bm25.ingestion.obsolete import Coverage, ObsoleteChunks, has_sources
 from rag_bm25.ingestion.owners import Owners
 from rag_bm25.ingestion.pruning import MAX_DELETE, check_max_delete, choose_pruned, delete_command
 from rag_bm25.ingestion.source_names import SourceNames
-from rag_bm25.ingestion.source_options import SourceOptions, flatten
+from rag_bm25.ingestion.source_options import RememberedOptions, flatten
 from rag_bm25.ingestion.source_roots import ATTEMPTS, read_source_roots, set_source_roots
 from rag_bm25.ingestion.unchanged import IngestedFiles
 
@@ -96,7 +96,7 @@ class IngestReport:
 
 def ingest(
     index: BM25Index,
-    found: Found,
+    found: FileSelection,
     *,
     chunk_overlap: int | None = None,
     split_size: int | None = None,
@@ -132,7 +132,7 @@ def ingest(
     ----------
     index : BM25Index
         Open for writing.
-    found : Found
+    found : FileSelection
         As returned by :func:`find_files`.
     chunk_overlap, split_size : int, optional
         As for :func:`splitter`; by default as remembered.
@@ -175,7 +175,7 @@ def ingest(
         longer exists. The `name` of :func:`find_files` decides whether they are the same. Also if `embeddings` are
         missing, or not wanted.
     """
-    if not isinstance(found, Found):
+    if not isinstance(found, FileSelection):
         raise InputError(f"found must be what find_files returns, got {type(found).__name__}")
     check_max_delete(max_delete)
     embed = choose_embedder(index, embeddings)
@@ -241,7 +241,12 @@ def ingest(
 
 
 def require_valid_files(
-    config: IndexConfig, found: Found, *, strict: bool, contextualize: Contextualize | None = None, **lengths: Any
+    config: IndexConfig,
+    found: FileSelection,
+    *,
+    strict: bool,
+    contextualize: Contextualize | None = None,
+    **lengths: Any,
 ) -> None:
     """Refuse a new index if one file or row fails and `strict` is given, before the index is created."""
     context = contextualizer(contextualize, config.fields, lambda _ids: (), strict=strict)
@@ -259,11 +264,11 @@ def _without_none(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _plan(
-    config: IndexConfig, names: SourceNames, found: Found, given: Mapping[str, Any], context: Contextualizer
-) -> tuple[list[SourceFile], SourceOptions]:
+    config: IndexConfig, names: SourceNames, found: FileSelection, given: Mapping[str, Any], context: Contextualizer
+) -> tuple[list[SourceFile], RememberedOptions]:
     """Return the files by the names of an index, and how they are cut and read; refuse wrong options."""
     files = [file if file.keeps_source else replace(file, source=names.source_of(file.path)) for file in found.files]
-    sources = SourceOptions(config, names, {**found.options, **given}, context)
+    sources = RememberedOptions(config, names, {**found.options, **given}, context)
     for file in files:
         sources.of(file.source)
     return files, sources
@@ -323,7 +328,7 @@ def _encoding_notes(encodings: Mapping[str, str], options_of: Callable[[str], Fi
     return [f"read as {encoding.upper()}: {list_first(names)}{hint}" for encoding, names in sorted(sources.items())]
 
 
-def _name_sources(index: BM25Index, found: Found, namespace: str, *, is_empty: bool) -> SourceNames:
+def _name_sources(index: BM25Index, found: FileSelection, namespace: str, *, is_empty: bool) -> SourceNames:
     """Name the files, and store the roots of the names in the index."""
 
     def is_known(name: str, is_folder: bool) -> bool:
@@ -344,7 +349,7 @@ def _name_sources(index: BM25Index, found: Found, namespace: str, *, is_empty: b
     raise StoreError(msg)
 
 
-def _add_roots(names: SourceNames, found: Found) -> None:
+def _add_roots(names: SourceNames, found: FileSelection) -> None:
     """Find or make the roots of the given paths."""
     if found.root is not None:
         names.take_root(found.root, found.name)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rag_bm25.documents.chunks import Chunk
     from rag_bm25.index.index import BM25Index
     from rag_bm25.ingestion.checking import FileChecker
-    from rag_bm25.ingestion.files import Found, SourceFile
+    from rag_bm25.ingestion.files import FileSelection, SourceFile
     from rag_bm25.ingestion.source_names import SourceNames
 
 FILES_PER_FILTER = 100
@@ -36,7 +36,7 @@ class Coverage:
     is_skipped: Callable[[str], bool] = lambda _source: False  # whether a file exists that the search passed over
 
     @classmethod
-    def of(cls, found: Found, files: Sequence[SourceFile], names: SourceNames) -> Coverage:
+    def of(cls, found: FileSelection, files: Sequence[SourceFile], names: SourceNames) -> Coverage:
         """Compute the coverage of given paths and found files."""
         given = [each for path, is_folder in found.given.items() if is_folder for each in names.below(path)]
         folders = sorted({f"{name}/" for name, is_folder in given if is_folder})
@@ -67,7 +67,7 @@ class Coverage:
         return not (source in self.unreadable or source.startswith(within) or self.is_skipped(source))
 
 
-def _is_skipped(file: Path, found: Found) -> bool:
+def _is_skipped(file: Path, found: FileSelection) -> bool:
     """Return whether a file exists that `find_files` skips: it is hidden, excluded, or only reachable by links."""
     place = Path(os.path.realpath(file.parent), file.name)
     tops = [Path(os.path.realpath(path)) for path, is_folder in found.given.items() if is_folder]

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from rag_bm25.ingestion.files import Found
+    from rag_bm25.ingestion.files import FileSelection
     from rag_bm25.ingestion.source_names import SourceNames
 
 MAX_DELETE = 0.2
@@ -65,7 +65,7 @@ def why_too_many(name: str, what: str, gone: int, there: int, num_chunks: int, m
 
 
 def choose_pruned(
-    found: Found, names: SourceNames, stale: Mapping[str, Sequence[str]], max_delete: float, namespace: str
+    found: FileSelection, names: SourceNames, stale: Mapping[str, Sequence[str]], max_delete: float, namespace: str
 ) -> tuple[list[str], dict[str, str]]:
     """Return the ids to delete, and by folder why none of its stale chunks is among them."""
     kept: set[str] = set()
@@ -78,7 +78,7 @@ def choose_pruned(
     return [id_ for source, ids in stale.items() if source not in kept for id_ in ids], reasons
 
 
-def _given_folders(found: Found, names: SourceNames, stale: Mapping[str, Sequence[str]]) -> Iterator[_Folder]:
+def _given_folders(found: FileSelection, names: SourceNames, stale: Mapping[str, Sequence[str]]) -> Iterator[_Folder]:
     for path in (path for path, is_folder in found.given.items() if is_folder):
         below = [f"{name}/" if is_folder else name for name, is_folder in names.below(path)]
         gone = {source: ids for source, ids in stale.items() if any(is_below(source, name) for name in below)}

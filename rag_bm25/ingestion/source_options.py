@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rag_bm25.index.config import IndexConfig
     from rag_bm25.index.index import BM25Index
     from rag_bm25.ingestion.contextualizing import Contextualizer
-    from rag_bm25.ingestion.files import Found
+    from rag_bm25.ingestion.files import FileSelection
     from rag_bm25.ingestion.source_names import SourceNames
     from rag_bm25.statistics.log.source_roots import SourceRoot
 
@@ -86,7 +86,7 @@ def _flags_of(name: str, value: Any) -> Iterator[str]:
         yield from (f"--{flag}", str(each))
 
 
-class SourceOptions:
+class RememberedOptions:
     """The options of the files of a run, by their sources."""
 
     def __init__(
@@ -111,7 +111,7 @@ class SourceOptions:
             self._made[key] = FileOptions(split, reading, context, shape)
         return self._made[key]
 
-    def remember(self, index: BM25Index, found: Found, namespace: str) -> list[str]:
+    def remember(self, index: BM25Index, found: FileSelection, namespace: str) -> list[str]:
         """Store the given options with the folders and files that were given; return notes about what has changed."""
         given = _as_stored({name: self._given[name] for name in DEFAULTS if name in self._given})
         if not given:

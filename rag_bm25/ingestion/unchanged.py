@@ -58,7 +58,7 @@ OWN_IDS = ""
 """In place of the digest of chunks that are not named after their file: they count as unchanged if all of a run is."""
 
 
-class StoredChunks:
+class ChunkDigests:
     """Ids by the source in their name, and digests of them with their batches."""
 
     def __init__(self) -> None:
@@ -102,7 +102,7 @@ class IngestedFiles:
         self._files = {file.source: file for file in files}
         self._num_writes = _count_writes(index)  # before the run
         self._own_writes: set[str] = set()  # batches
-        self._written = StoredChunks()
+        self._written = ChunkDigests()
         self._shape_of = shape_of
         self._contents: dict[str, _Contents] = {}
         self._digest_files(file for file in files if file.source in self._known.by_source)
@@ -155,9 +155,9 @@ class IngestedFiles:
         elif not total:
             self._others = []
 
-    def _read_stored(self, same: Mapping[str, SourceDigest], total: int) -> StoredChunks:
+    def _read_stored(self, same: Mapping[str, SourceDigest], total: int) -> ChunkDigests:
         """Read the ids and batches of the stored chunks of the covered sources, and of some others."""
-        stored = StoredChunks()
+        stored = ChunkDigests()
         is_nearly_all = sum(digest.num_chunks for digest in same.values()) >= NEARLY_ALL * total
         for where in [None] if is_nearly_all else source_filters(self._coverage):
             for row in chain.from_iterable(

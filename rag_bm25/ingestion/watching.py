@@ -13,7 +13,7 @@ from rag_bm25.ingestion.files import os_error_message
 from rag_bm25.ingestion.source_names import SourceNames
 
 if TYPE_CHECKING:
-    from rag_bm25.ingestion.files import Found, SourceFile
+    from rag_bm25.ingestion.files import FileSelection, SourceFile
     from rag_bm25.ingestion.source_roots import SourceRoot
 
 INTERVAL = 1.0  # seconds between two looks at the files, at least
@@ -41,7 +41,7 @@ class Watcher:
     `find` finds the files with the folders that the index remembers, and `tell` tells a failure.
     """
 
-    def __init__(self, find: Callable[[Sequence[SourceRoot]], Found], tell: Callable[[str], object]) -> None:
+    def __init__(self, find: Callable[[Sequence[SourceRoot]], FileSelection], tell: Callable[[str], object]) -> None:
         self._find, self._tell = find, tell
         self._roots: Sequence[SourceRoot] = ()
         self._known: Snapshot = {}  # as the index has read them
@@ -52,7 +52,7 @@ class Watcher:
         self._gone: set[Path] = set()  # since the index has read them
         self._wait, self._due = RETRY, 0.0
 
-    def take(self, roots: Sequence[SourceRoot]) -> Found:
+    def take(self, roots: Sequence[SourceRoot]) -> FileSelection:
         """Return the files that differ from what the index has, given the folders that it remembers by now.
 
         They are found as if they alone were given, with those that are gone; at the beginning, and where the index has
@@ -71,7 +71,7 @@ class Watcher:
         paths = [*(file.path for file in changed), *sorted(self._gone)]
         return replace(found, files=changed, given=dict.fromkeys(paths, False), root=None, name=None, whole=found)
 
-    def catch_up(self, roots: Sequence[SourceRoot], ingest: Callable[[Found], object]) -> None:
+    def catch_up(self, roots: Sequence[SourceRoot], ingest: Callable[[FileSelection], object]) -> None:
         """Take the files that differ, and call `ingest`, which notes them, unless there is nothing to do or to tell."""
         found = self.take(roots)
         if found.whole is None or found.given or found.unreadable:
@@ -114,7 +114,7 @@ class Watcher:
         is_same = self._now == self._known and {*self._unreadable_now} == {*self._unreadable}
         return not is_same or (bool(self._failed) and time.monotonic() >= self._due)
 
-    def _look(self) -> Found:
+    def _look(self) -> FileSelection:
         found = self._find(self._roots)
         self._now, self._unreadable_now = _take_snapshot(found.files), found.unreadable.keys()
         if found.unreadable:  # what lies below may be as it was

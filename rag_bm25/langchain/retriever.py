@@ -366,9 +366,8 @@ class OwnIndex:
         """Return a config whose chunk size is the mean length of the texts."""
         # A function's tokens may be anything, so they are counted, and all is as in rank_bm25; those of the built-in
         # analyzer need no second run.
-        config = self._changed(
-            IndexConfig(1) if self.preprocess_func is None else IndexConfig(1, length_unit="terms", k3=None)
-        )
+        own: dict[str, Any] = {} if self.preprocess_func is None else {"length_unit": "terms", "k3": None}
+        config = self._changed(IndexConfig(1, **own))
         lengths = _term_counts(texts, config.build_analyzer()) if config.length_unit == "terms" else map(len, texts)
         return replace(config, chunk_size=_mean(list(lengths)))
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from rag_bm25.budget import check_budget
-from rag_bm25.query.terms import PLAIN_SOURCE, QueryTerm, TermGroup, TermSource
+from rag_bm25.query.terms import PLAIN_SOURCE, QueryTerm, TermGroup, TermOrigin
 from rag_bm25.vectors.terms import is_word, term_name
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class ExpandedQuery:
         """Return the terms of question words with their weight."""
         factor = ("question_word_weight, of question words", weight)
         return [
-            QueryTerm(term, len(boosts), TermSource(factors=(*_mean_boost(boosts), factor), is_question=True))
+            QueryTerm(term, len(boosts), TermOrigin(factors=(*_mean_boost(boosts), factor), is_question=True))
             for term, boosts in self.questions.items()
         ]
 
@@ -89,15 +89,15 @@ class ExpandedQuery:
         for addition, qtf in self.additions.items():
             check_budget()
             factors = (*addition.factors, *_limit(addition, weight_of))
-            source = TermSource(addition.reason, factors, bool(addition.phrase), addition.is_numeral)
+            source = TermOrigin(addition.reason, factors, bool(addition.phrase), addition.is_numeral)
             boost = source.boost * float(weighting.term_weights(qtf))
             for term in addition.terms:
                 if term not in self.own and boost > heaviest.get(term, (0.0,))[0]:
                     heaviest[term] = boost, QueryTerm(term, qtf, source)
         return [term for _, term in heaviest.values()]
 
-    def _own_source(self, term: str) -> TermSource:
-        return TermSource(factors=self.mean_boost(term), within_chinese=term in self.numerals)
+    def _own_source(self, term: str) -> TermOrigin:
+        return TermOrigin(factors=self.mean_boost(term), within_chinese=term in self.numerals)
 
     def groups(self, ids: Mapping[str, int]) -> Iterator[TermGroup]:
         """Yield the words of the query, and the additions that stand for them."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from rag_bm25.query.expansion import Expander
 from rag_bm25.query.query import Query
-from rag_bm25.query.terms import PLAIN_SOURCE, QueryTerm, QueryTerms, RelevanceCounts, TermSource
+from rag_bm25.query.terms import PLAIN_SOURCE, QueryTerm, QueryTerms, RelevanceCounts, TermOrigin
 from rag_bm25.vectors.terms import BIGRAMS, CHARACTERS, WORDS, channel_of, is_cjk, is_word_bigram
 from rag_bm25.weighting.idf import idf
 
@@ -127,7 +127,7 @@ class QueryEncoder:
         """
         common = statistics.df(chunk.ids) >= MIN_DF_OF_CHUNK
         wanted = [
-            QueryTerm(term, 1, TermSource("in the chunk", (("weight in the chunk, as stored", weight),)))
+            QueryTerm(term, 1, TermOrigin("in the chunk", (("weight in the chunk, as stored", weight),)))
             for id_, weight in zip(chunk.ids[common].tolist(), chunk.values[common].tolist(), strict=True)
             if (term := term_of(id_)) is not None and weight > 0
         ]
@@ -205,7 +205,7 @@ class QueryEncoder:
         weights = self.weighting.weights(once, df, statistics.idf_inputs, channels, self._gains(ids))
         return math.fsum(weights.tolist())
 
-    def _factored_sources(self, wanted: Sequence[QueryTerm], kinds: list[int]) -> list[TermSource | None]:
+    def _factored_sources(self, wanted: Sequence[QueryTerm], kinds: list[int]) -> list[TermOrigin | None]:
         """Return the source of each term with the factors of its kind; None if one of these is 0."""
         plain = self._plain_sources[_CJK_BIGRAM in kinds]
         return [
@@ -214,7 +214,7 @@ class QueryEncoder:
         ]
 
     @cached_property
-    def _plain_sources(self) -> tuple[tuple[TermSource | None, ...], tuple[TermSource | None, ...]]:
+    def _plain_sources(self) -> tuple[tuple[TermOrigin | None, ...], tuple[TermOrigin | None, ...]]:
         """The source of plain terms of each kind, in queries without bigrams of characters and with them."""
         weighting = self.weighting
         bigram = _plain_source(("bigram_weight, of bigrams of characters", weighting.bigram_weight))
@@ -227,15 +227,15 @@ class QueryEncoder:
         return alone, (_plain_source(of_latin), _plain_source(of_word_bigrams, of_latin), *alone[2:])
 
 
-def _plain_source(*factors: tuple[str, float]) -> TermSource | None:
-    return TermSource(factors=factors) if all(value for _, value in factors) else None
+def _plain_source(*factors: tuple[str, float]) -> TermOrigin | None:
+    return TermOrigin(factors=factors) if all(value for _, value in factors) else None
 
 
-def _with_factors(source: TermSource, of_kind: TermSource | None) -> TermSource | None:
+def _with_factors(source: TermOrigin, of_kind: TermOrigin | None) -> TermOrigin | None:
     return of_kind and replace(source, factors=(*source.factors, *of_kind.factors))
 
 
-def _kind_within(source: TermSource, kind: int) -> int:
+def _kind_within(source: TermOrigin, kind: int) -> int:
     """Return the kind by which a term with a source is weighed."""
     if source.within_chinese and kind == _LATIN:
         kind = _CJK

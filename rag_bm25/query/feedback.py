@@ -16,7 +16,7 @@ import numpy as np
 
 from rag_bm25.definitions import FINITE, Between, check_fields
 from rag_bm25.documents.checks import check_ids
-from rag_bm25.query.terms import QueryTerm, RelevanceCounts, TermSource
+from rag_bm25.query.terms import QueryTerm, RelevanceCounts, TermOrigin
 from rag_bm25.vectors.terms import is_word
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ class Evidence:
         best = np.lexsort((ids, -offer))
         named = [(self.term_of(int(ids[at])), int(counts.r[at])) for at in best[offer[best] > 0].tolist()]
         return [
-            QueryTerm(term, 1, TermSource(f"in {r:,} of {counts.num_relevant:,} relevant chunks"))
+            QueryTerm(term, 1, TermOrigin(f"in {r:,} of {counts.num_relevant:,} relevant chunks"))
             for term, r in named
             if term is not None and is_word(term) and term not in queried
         ][: self.method.fb_terms]

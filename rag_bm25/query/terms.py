@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class TermSource:
+class TermOrigin:
     """The reason why a term is in a query, and the factors of its weight that follow from it."""
 
     reason: str = ""  # as `explain` shows it, such as "synonym of 'contract'"; empty for a term of the query itself
@@ -34,7 +34,7 @@ class TermSource:
         return math.prod(value for _, value in self.factors)
 
 
-PLAIN_SOURCE = TermSource()
+PLAIN_SOURCE = TermOrigin()
 
 ZERO_AS_FLOAT32 = 2.0**-150
 """The largest number that is rounded to 0."""
@@ -45,7 +45,7 @@ class QueryTerm(NamedTuple):
 
     term: str
     qtf: int = 1  # occurrences in the query, > 0
-    source: TermSource = PLAIN_SOURCE
+    source: TermOrigin = PLAIN_SOURCE
 
 
 class TermGroup(NamedTuple):
@@ -99,7 +99,7 @@ class QueryTerms:
     df: NDArray[np.int64]  # 0 for unknown terms
     boost: NDArray[np.float64]  # of the source, > 0
     weights: NDArray[np.float64]  # boost included; 0 for unknown terms, otherwise > 0
-    sources: list[TermSource]
+    sources: list[TermOrigin]
     group_words: GroupWords = tuple  # most searches need no groups
     relevance: RelevanceCounts | None = None  # that the IDF was computed with
 

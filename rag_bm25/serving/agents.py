@@ -79,7 +79,7 @@ TOOLS = (
         "spellings differ. For a question or a subject, use search.",
         requests.FindText,
         Call(Operations.find_text),
-        texts.Found,
+        texts.TextMatches,
     ),
     Tool(
         "explain",

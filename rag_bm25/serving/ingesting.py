@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from rag_bm25.ingestion.files import Found
+    from rag_bm25.ingestion.files import FileSelection
     from rag_bm25.ingestion.source_roots import SourceRoot
 
 
@@ -18,7 +18,7 @@ class Ingestion:
 
     Parameters
     ----------
-    find : callable of sequence of SourceRoot to Found
+    find : callable of sequence of SourceRoot to FileSelection
         Finds them, given the folders that the index remembers.
     watched : bool
         Whether those that change later are ingested, too.
@@ -26,6 +26,6 @@ class Ingestion:
         Those of :func:`rag_bm25.ingestion.ingest`.
     """
 
-    find: Callable[[Sequence[SourceRoot]], Found]
+    find: Callable[[Sequence[SourceRoot]], FileSelection]
     watched: bool
     options: dict[str, Any]

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rag_bm25.documents.chunks import Chunk
     from rag_bm25.index.arguments import Namespaces
     from rag_bm25.index.index import BM25Index
-    from rag_bm25.ingestion.files import Found
+    from rag_bm25.ingestion.files import FileSelection
     from rag_bm25.query.scores import ScoreExplanation
     from rag_bm25.serving.fields import Request
 
@@ -107,7 +107,7 @@ class Operations:
         figures["frequent_names"] = self._index.frequent_names(namespace=asked.namespace)
         return {"index": figures, "problems": self._index.problems}
 
-    def term_statistics(self, asked: requests.TermStatistics) -> dict[str, Any]:
+    def term_statistics(self, asked: requests.TermStatisticsRequest) -> dict[str, Any]:
         """Return N, df and IDF of the words of a text."""
         found = self._index.term_statistics(asked.terms, **asked.scope())
         return {"terms": [asdict(term) for term in found]}
@@ -252,7 +252,7 @@ class Operations:
             job.note(Progress("chunks", len(given), len(given)))
         return {"ids": ids, "count": len(ids)}
 
-    def ingest(self, found: Found, **options: Any) -> list[str]:
+    def ingest(self, found: FileSelection, **options: Any) -> list[str]:
         """Bring the index up to date with files; return the sources that failed."""
         with self.jobs.run("ingest", repeats=True) as job:
             report = ingest(self._index, found, progress=job.report, **options)

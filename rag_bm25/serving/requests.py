@@ -216,7 +216,7 @@ class Statistics(Request):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TermStatistics(ScopeFields):
+class TermStatisticsRequest(ScopeFields):
     """N, df and IDF of words.
 
     Parameters
@@ -458,9 +458,9 @@ class AgentStatistics(ScopeFields):
     prefix: Prefix = ""
     k: Annotated[int, Between(0, 200)] = 0
 
-    def of_terms(self) -> TermStatistics:
+    def of_terms(self) -> TermStatisticsRequest:
         """Return the request for the statistics of the words."""
-        return TermStatistics(**self._place(), terms=self.terms or "")
+        return TermStatisticsRequest(**self._place(), terms=self.terms or "")
 
     def of_top(self) -> TopTerms:
         """Return the request for the terms that most chunks have."""

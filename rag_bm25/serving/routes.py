@@ -40,7 +40,10 @@ OPERATIONS = (
     Operation(Call(Operations.suggest), "/suggest", requests.Suggest, "The corrected query, or null."),
     Operation(Call(Operations.statistics), "/statistics", requests.Statistics, "Figures of the index."),
     Operation(
-        Call(Operations.term_statistics), "/statistics/terms", requests.TermStatistics, "N, df and IDF of each word."
+        Call(Operations.term_statistics),
+        "/statistics/terms",
+        requests.TermStatisticsRequest,
+        "N, df and IDF of each word.",
     ),
     Operation(Call(Operations.top_terms), "/statistics/top-terms", requests.TopTerms, "Terms by falling df."),
     Operation(

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from rag_bm25.index.index import BM25Index
-    from rag_bm25.ingestion.files import Found
+    from rag_bm25.ingestion.files import FileSelection
     from rag_bm25.ingestion.source_roots import SourceRoot
     from rag_bm25.serving.access import Access
     from rag_bm25.serving.fields import Request
@@ -124,7 +124,7 @@ class Served:
         """Ingest the files that differ from what the index has, with the options that it remembers by now."""
         files.catch_up(read_source_roots(self._index), lambda found: files.note(self._ingest(plan, found)))
 
-    def _find(self, plan: Ingestion, roots: Sequence[SourceRoot]) -> Found:
+    def _find(self, plan: Ingestion, roots: Sequence[SourceRoot]) -> FileSelection:
         """Find the files; that it fails is shown as a job, too, without the way to the folder."""
         try:
             return plan.find(roots)
@@ -134,7 +134,7 @@ class Served:
                 raise InputError(shown) from None
             raise
 
-    def _ingest(self, plan: Ingestion, found: Found) -> list[str]:
+    def _ingest(self, plan: Ingestion, found: FileSelection) -> list[str]:
         """Ingest after the writes that wait, and return the sources that failed; no error may end the watch."""
         try:
             return self.gate.write_in_turn(partial(self.operations.ingest, found, **plan.options))

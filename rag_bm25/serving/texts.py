@@ -48,7 +48,7 @@ class Context(BaseModel):
     characters: int | None = None
 
 
-class Fragment(BaseModel):
+class AgentFragment(BaseModel):
     """A part of a text with words of the query, whose places are `marks`."""
 
     text: str
@@ -58,7 +58,7 @@ class Fragment(BaseModel):
     marks: list[list[int]]
 
 
-class Chunk(BaseModel):
+class AgentChunk(BaseModel):
     """A chunk."""
 
     id: Annotated[str, Field(description="Id of the chunk.")]
@@ -73,7 +73,7 @@ class Chunk(BaseModel):
     context: Annotated[Context | None, Field(description="The chunk with those around it.")] = None
 
 
-class Hit(Chunk):
+class AgentHit(AgentChunk):
     """A chunk that was found."""
 
     rank: int
@@ -81,20 +81,20 @@ class Hit(Chunk):
     score_share: Annotated[float | None, Field(description="Of the highest score that a chunk could have.")] = None
     confidence: Annotated[float | None, Field(description="Probability that the chunk answers.")] = None
     group_score: float | None = None
-    highlights: list[Fragment] | None = None
-    field_highlights: dict[str, list[Fragment]] | None = None
+    highlights: list[AgentFragment] | None = None
+    field_highlights: dict[str, list[AgentFragment]] | None = None
 
 
 class Hits(Answer):
     """Hits, best first; if there are none, the reasons."""
 
-    hits: list[Hit]
+    hits: list[AgentHit]
     reasons: str = ""
 
     @classmethod
     def of(cls, _: Any, answer: Mapping[str, Any]) -> Self:
         """Return numbered hits."""
-        hits = [Hit(rank=rank, **hit) for rank, hit in enumerate(answer["hits"], 1)]
+        hits = [AgentHit(rank=rank, **hit) for rank, hit in enumerate(answer["hits"], 1)]
         note = "best first; chunks with the id of one reads more around it" if hits else ""
         return cls(hits=hits, note=note, reasons=answer.get("reasons", ""))
 
@@ -111,7 +111,7 @@ class Snippet(BaseModel):
     more: Annotated[bool, Field(description="Whether a later line of the chunk matches, too.")] = False
 
 
-class Found(Answer):
+class TextMatches(Answer):
     """Chunks that match, in the order of their sources."""
 
     hits: list[Snippet]
@@ -176,7 +176,7 @@ class Figures(Answer):
 class Chunks(Answer):
     """A chunk, or those of a source from `offset` on."""
 
-    chunks: list[Chunk]
+    chunks: list[AgentChunk]
     total: int | None = None
     next_offset: Annotated[int | None, Field(description="Ask for it to read on.")] = None
 
@@ -184,8 +184,8 @@ class Chunks(Answer):
     def of(cls, asked: requests.AgentChunks, answer: Mapping[str, Any]) -> Self:
         """Return one chunk, or say where the page of a source goes on."""
         if asked.id is not None:
-            return cls(chunks=[Chunk(**answer)])
-        chunks, total = [Chunk(**each) for each in answer["chunks"]], answer["total"]
+            return cls(chunks=[AgentChunk(**answer)])
+        chunks, total = [AgentChunk(**each) for each in answer["chunks"]], answer["total"]
         end = asked.offset + len(chunks)
         return cls(chunks=chunks, total=total, next_offset=end if end < total else None)
 

@@ -37,7 +37,7 @@ Names: TypeAlias = Annotated[Sequence[str], Between(1, 1_000)]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Token:
+class AccessToken:
     """A line of the file.
 
     Parameters
@@ -74,7 +74,7 @@ class Token:
         return Access(None if self.namespaces is None else tuple(self.namespaces), self.filter, self.write)
 
     @classmethod
-    def read(cls, plain: Any) -> Token:
+    def read(cls, plain: Any) -> AccessToken:
         """Read a line; no message has a digest, in whose place somebody may have put a token."""
         if not isinstance(plain, dict):
             raise ParameterError("a token must be a JSON object")
@@ -124,7 +124,7 @@ class TokenFile:
             LOGGER.error("%s; the former tokens stay in force", problem)
         self._problem = problem
 
-    def _require_scopes(self, tokens: Sequence[Token]) -> None:
+    def _require_scopes(self, tokens: Sequence[AccessToken]) -> None:
         """Refuse a filter that the engine of the index cannot evaluate: each request would be."""
         name = ""
         try:
@@ -152,14 +152,14 @@ def _read(path: Path) -> bytes:
     return data
 
 
-def read_tokens(path: Path, data: bytes) -> tuple[Token, ...]:
+def read_tokens(path: Path, data: bytes) -> tuple[AccessToken, ...]:
     """Read tokens; an error names the file, the line and the rule."""
-    tokens: dict[str, Token] = {}
+    tokens: dict[str, AccessToken] = {}
     digests: set[str] = set()
     for number, line in enumerate(data.split(b"\n"), 1):
         if line.strip():
             try:
-                token = Token.read(read_json(line.decode()))
+                token = AccessToken.read(read_json(line.decode()))
                 _require_new(token, tokens, digests)
             except RagBM25Error as error:
                 raise ParameterError(f"{path}, line {number}: {error}") from None
@@ -170,7 +170,7 @@ def read_tokens(path: Path, data: bytes) -> tuple[Token, ...]:
     return tuple(tokens.values())
 
 
-def _require_new(token: Token, names: Container[str], digests: Container[str]) -> None:
+def _require_new(token: AccessToken, names: Container[str], digests: Container[str]) -> None:
     if token.name in names:
         raise ParameterError(f"the name {token.name!r} is taken")
     if token.digest in digests:
@@ -182,5 +182,5 @@ def make_token(name: str, **given: Any) -> tuple[str, str]:
     secret = secrets.token_urlsafe(32)
     row = {"name": name, "digest": sha256(secret.encode()).hexdigest(), **given}
     row = {key: value for key, value in row.items() if value is not None}
-    Token.read(row)
+    AccessToken.read(row)
     return secret, json.dumps(row, ensure_ascii=False)

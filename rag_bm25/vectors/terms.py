@@ -288,7 +288,7 @@ def _may_be_refused(terms: Sequence[str]) -> bool:
     return max(map(len, terms), default=0) * _MAX_BYTES > MAX_TERM_BYTES
 
 
-class TermSource(Protocol):
+class KnownIds(Protocol):
     """Terms that have ids, for :class:`StagedTerms`."""
 
     displaced: dict[str, int]
@@ -305,7 +305,7 @@ class TermSource(Protocol):
 class StagedTerms(dict[str, int]):
     """Memo of term -> id for one batch; collects new terms."""
 
-    def __init__(self, known: TermSource) -> None:
+    def __init__(self, known: KnownIds) -> None:
         super().__init__()
         self.new: dict[str, int] = {}
         self._known = known

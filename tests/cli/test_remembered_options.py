@@ -16,7 +16,7 @@ from support.command_line import Databases, run, run_json
 from rag_bm25 import BM25Index
 from rag_bm25.errors import InputError
 from rag_bm25.ingestion import read_source_roots
-from rag_bm25.ingestion.files import Found
+from rag_bm25.ingestion.files import FileSelection
 from rag_bm25.ingestion.watching import Watcher
 
 pytestmark = pytest.mark.usefixtures("databases")
@@ -190,7 +190,7 @@ def test_they_are_those_of_the_generation_in_force(folder: Path) -> None:
 def test_a_watch_goes_by_them(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ingest(folder, "--exclude", "new.txt", "--split-size", 100)
     before = chunks()
-    seen: list[Found] = []
+    seen: list[FileSelection] = []
 
     def watch(watcher: Watcher, step: Callable[[], object], _: object) -> None:
         (folder / "new.txt").write_text("new")

@@ -97,7 +97,7 @@ class TestTheChunkSize:
 
     def test_is_the_mean_number_of_the_tokens_of_a_function(self) -> None:
         config = MilvusBM25Retriever.from_texts(TEXTS, preprocess_func=split).index.config
-        assert config == IndexConfig(chunk_size=9 / 4, length_unit="terms", analyzer=split)
+        assert config == IndexConfig(chunk_size=9 / 4, k3=None, length_unit="terms", analyzer=split)
 
     def test_follows_the_unit(self) -> None:
         params = {"length_unit": "terms", "k1": 1.2}

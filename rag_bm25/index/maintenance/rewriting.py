@@ -72,7 +72,7 @@ def _by_term(vector: SparseVector, vocabulary: Vocabulary) -> dict[str | int, fl
     }
 
 
-class StoredChunks:
+class RewriteBatches:
     """Digests of stored chunks, 20 bytes each, in batches that fit into a message."""
 
     def __init__(self) -> None:
@@ -101,7 +101,7 @@ class StoredChunks:
             yield namespace, batch
 
 
-def rewrite(generation: Target, chunks: StoredChunks) -> int:
+def rewrite(generation: Target, chunks: RewriteBatches) -> int:
     """Encode chunks again; return how many differed and were written."""
     return sum(generation.in_force(partial(_rewrite, *batch)) for batch in chunks.batches())
 

@@ -13,7 +13,7 @@ from rag_bm25.analysis.contract import require_analyzer
 from rag_bm25.checks import check_switch
 from rag_bm25.errors import ConfigMismatchError, StoreError, short_repr
 from rag_bm25.events import report_progress
-from rag_bm25.index.maintenance.rewriting import StoredChunks, WrongChunk, is_own, wrong_chunks
+from rag_bm25.index.maintenance.rewriting import RewriteBatches, WrongChunk, is_own, wrong_chunks
 from rag_bm25.index.writing.chunk_writer import delete_leftovers, free_slot
 from rag_bm25.statistics.corpus import Contribution, CountsByNamespace, CountsReader
 from rag_bm25.statistics.damage import missing_rows, num_unnamed
@@ -217,7 +217,7 @@ class RepairOptions:
 
 def repair(
     now: Target, options: RepairOptions, progress: Callable[[Progress], None] | None = None
-) -> tuple[RepairReport, StoredChunks]:
+) -> tuple[RepairReport, RewriteBatches]:
     """Finish interrupted writes, recount all rows, and overwrite the statistics; refuse while others write.
 
     Also returns the chunks that do not have the vectors of their texts.
@@ -231,7 +231,7 @@ def repair(
     for intent in intents:
         delete_leftovers(store, intent)
     superseded = _delete_superseded(store)
-    found, wrong = _Recount(store), StoredChunks()
+    found, wrong = _Recount(store), RewriteBatches()
 
     def inspect(rows: Sequence[ChunkRow]) -> None:
         _name_terms(rows, vocabulary, encoder)

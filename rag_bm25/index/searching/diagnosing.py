@@ -48,7 +48,7 @@ _TYPES: dict[type, str] = {str: "strings", int: "numbers", float: "numbers", boo
 
 
 @dataclass(frozen=True, eq=False)
-class Search:
+class DiagnosedSearch:
     """A search that is asked about."""
 
     query: Query
@@ -57,7 +57,7 @@ class Search:
     options: dict[str, Any]  # its filter and its conditions among them
 
     @classmethod
-    def of(cls, query: QueryLike, k: int, scope: Scope, options: SearchOptions) -> Search:
+    def of(cls, query: QueryLike, k: int, scope: Scope, options: SearchOptions) -> DiagnosedSearch:
         parsed = Query.of(query)
         conditions = {name: list(getattr(parsed, name)) or None for name in CONDITIONS}
         unshown = dict.fromkeys(options_that(Effect.SHOWS))  # hits are counted only
@@ -90,7 +90,7 @@ class Diagnoser:
     live: LiveStatistics
     searcher: Searcher
     find: Callable[..., list[Hit]]  # BM25Index.search
-    asked: Search
+    asked: DiagnosedSearch
 
     def diagnose_no_hits(self) -> Diagnosis:
         """Return why there are no hits."""

@@ -31,7 +31,7 @@ from rag_bm25.index.config import require_dense_field
 from rag_bm25.index.searching.fusion import DEFAULT_FUSION, RRF, Weighted
 from rag_bm25.index.searching.fusion_explanation import explain_fusion
 from rag_bm25.index.searching.layers import FusedCandidates
-from rag_bm25.index.searching.placing import Recorder, place_hit
+from rag_bm25.index.searching.placing import RerankRecorder, place_hit
 from rag_bm25.index.searching.ranking import warn_incomplete, widen_until
 from rag_bm25.index.searching.rows import latest_rows, read_one, to_hit
 from rag_bm25.index.searching.searcher import drops_hits, engine_params
@@ -167,7 +167,7 @@ class HybridSearcher:
     ) -> Explanation:
         """Explain the fused score of a chunk by the candidates of both arms that a search fuses."""
         options = request.options
-        recorder = Recorder(options.get("rerank"))
+        recorder = RerankRecorder(options.get("rerank"))
         recorded: SearchOptions = {**options, "rerank": options.get("rerank") and recorder, "highlight": None}
         weighted, hits, fused = self._search(query, embedding, replace(request, options=recorded))
         names = request.arms[0].scope.namespaces

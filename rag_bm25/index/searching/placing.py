@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rag_bm25.store.rows import ChunkKey
 
 
-class Recorder:
+class RerankRecorder:
     """A reranker that remembers the scores that it gave."""
 
     def __init__(self, rerank: Rerank | None) -> None:
@@ -36,7 +36,9 @@ class Recorder:
         return scores
 
 
-def place_hit(chunk: ChunkKey, hits: Sequence[Hit], k: int, options: SearchOptions, recorder: Recorder) -> Placement:
+def place_hit(
+    chunk: ChunkKey, hits: Sequence[Hit], k: int, options: SearchOptions, recorder: RerankRecorder
+) -> Placement:
     """Find a chunk among the hits of its search."""
     rank = next((rank for rank, hit in enumerate(hits, 1) if _is(hit.key, chunk)), None)
     hit = None if rank is None else hits[rank - 1]

@@ -17,7 +17,7 @@ from support.memory_store import MemoryStore
 
 from rag_bm25 import BM25Index, IndexConfig, InputError
 from rag_bm25.evaluation import BeirDataset, evaluate
-from rag_bm25.evaluation.baseline import Baseline, RecordedHit, RecordedQuery, Recorder
+from rag_bm25.evaluation.baseline import Baseline, RecordedHit, RecordedQuery, RunRecorder
 from rag_bm25.evaluation.changes import ALPHA, Fall, compare
 
 LUCENE = replace(CONFIG, idf="lucene")
@@ -26,7 +26,7 @@ TEXTS = {"d": "apple fig", "e": "apple plum plum", "f": "plum pear"}
 
 
 def baseline(index: BM25Index, earlier: Baseline | None = None, dataset: BeirDataset = SET) -> Baseline:
-    recorder = Recorder(dataset, "", {}, earlier=earlier.queries if earlier else {})
+    recorder = RunRecorder(dataset, "", {}, earlier=earlier.queries if earlier else {})
     evaluate(index, dataset, inspect=recorder.record)
     return Baseline.of(dataset, {"k1": index.config.k1, "rerank": baseline}, recorder.queries)
 
@@ -284,7 +284,7 @@ def test_the_chunk_of_the_searched_namespace_is_recorded() -> None:
     with BM25Index.from_store(MemoryStore(), config=CONFIG) as index:
         index.add(["apple kiwi kiwi kiwi"], ids=["d"])
         index.add(["apple fig"], ids=["d"], namespace="law")
-        recorder = Recorder(SET, "law", {})
+        recorder = RunRecorder(SET, "law", {})
         evaluate(
             index,
             SET,

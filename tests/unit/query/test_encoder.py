@@ -7,7 +7,7 @@ from rag_bm25.documents.encoder import DocumentEncoder
 from rag_bm25.query.encoder import QueryEncoder
 from rag_bm25.query.expansion import Expander
 from rag_bm25.query.lookup import TermLookup
-from rag_bm25.query.terms import QueryTerm, TermSource
+from rag_bm25.query.terms import QueryTerm, TermOrigin
 from rag_bm25.statistics.corpus import Contribution, CorpusCounts
 from rag_bm25.vectors.sparse import EMPTY
 from rag_bm25.vectors.terms import BIGRAM_MARK, TermIds, term_id
@@ -145,7 +145,7 @@ def test_few_facts_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_weight_of_the_channel_multiplies_every_other_boost() -> None:
     made = encoder(QueryWeighting(bigram_weight=0.25).over(DEFAULT_WEIGHTING))
-    asked = QueryTerm(BIGRAM_MARK + "合同", 1, TermSource("synonym", (("synonym_weight", 2.0),)))
+    asked = QueryTerm(BIGRAM_MARK + "合同", 1, TermOrigin("synonym", (("synonym_weight", 2.0),)))
     terms = made.weigh([asked], CORPUS)
     assert terms.boost.tolist() == [0.5]
     assert terms.sources[0].reason == "synonym"
@@ -167,9 +167,9 @@ def test_terms_that_share_an_id_add_up() -> None:
 
 
 def test_boost_multiplies_the_weight_of_its_term_alone() -> None:
-    origin = TermSource("synonym of 'fruit'", (("synonym_weight", 0.5), ("boost, in the query", 3.0)))
+    origin = TermOrigin("synonym of 'fruit'", (("synonym_weight", 0.5), ("boost, in the query", 3.0)))
     plain = encoder().weigh([QueryTerm("fig", 2), QueryTerm("apple")], CORPUS)
     boosted = encoder().weigh([QueryTerm("fig", 2, origin), QueryTerm("apple")], CORPUS)
     assert boosted.boost.tolist() == [1.5, 1.0]
     assert boosted.weights.tolist() == pytest.approx([1.5 * plain.weights[0], plain.weights[1]])
-    assert boosted.sources == [origin, TermSource()]
+    assert boosted.sources == [origin, TermOrigin()]

@@ -12,7 +12,7 @@ from support.reference import split
 from rag_bm25 import BM25Index, IndexConfig
 from rag_bm25.documents.chunks import pk_digest
 from rag_bm25.errors import StoreError
-from rag_bm25.index.maintenance.rewriting import StoredChunks
+from rag_bm25.index.maintenance.rewriting import RewriteBatches
 from rag_bm25.store.rows import ChunkRow
 from rag_bm25.vectors.sparse import SparseVector
 
@@ -67,7 +67,7 @@ def test_cut_short_at_every_step_it_can_be_done_again(moment: Moment, monkeypatc
 def test_batches_are_small_enough_for_a_message(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rag_bm25.index.maintenance.rewriting.MAX_BATCH_BYTES", 10)
     monkeypatch.setattr("rag_bm25.index.maintenance.rewriting.MAX_BATCH_CHUNKS", 3)
-    chunks = StoredChunks()
+    chunks = RewriteBatches()
     sizes = {"a": 4, "b": 6, "c": 1, "d": 20, "e": 1, "f": 1, "g": 1, "h": 1}
     digests = {pk_digest("", id_): id_ for id_ in sizes}
     chunks.note([ChunkRow(f"{pk_digest('', id_)}a", id_, "", 1, "", "x" * size) for id_, size in sizes.items()])
