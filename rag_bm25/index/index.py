@@ -805,9 +805,12 @@ class BM25Index:
         """
         (hits,) = self.search_batch([query], k, filter=filter, namespace=namespace, **options)
         if not hits:
-            for _ in find_missing_fields(self, query, filter, namespace, to="log"):  # no log has names of fields
+            events = self._current().live.events
+            with events.mute():
+                is_told = any(find_missing_fields(self, query, filter, namespace, to="log"))
+            if is_told:  # no log has names of fields
                 told = "a search found nothing, and its filter names a field that no chunk has: `diagnose` tells which"
-                self._current().live.events.warn("filter_field", told)
+                events.warn("filter_field", told)
         return hits
 
     def search_batch(
