@@ -62,7 +62,7 @@ def test_rescoring_gives_the_scores_of_the_loops_where_weights_are_rounded(
     chunks: dict[str, str], query: str, idf: IdfName, chunk_size: float, k1: float, b: float, k: int
 ) -> None:
     config = replace(CONFIG, chunk_size=chunk_size, k1=k1, b=b, idf=idf)
-    expected = BM25(chunk_size, k1, b, idf).scores(query.split(), corpus_of(chunks))
+    expected = BM25(chunk_size, k1, b, idf, k3=config.k3).scores(query.split(), corpus_of(chunks))
     index, exact = filled(chunks, config, RoundingStore()), filled(chunks, config)
     assert scores(index, query) == pytest.approx(expected, rel=FP16_TOLERANCE)
     assert scores(index, query, search_params={"rescore": True}) == pytest.approx(expected, rel=1e-5)

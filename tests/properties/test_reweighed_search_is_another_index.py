@@ -105,7 +105,9 @@ def test_whatever_the_parameters_hits_and_explanations_are_those_of_loops(
         assert pairs(index.search(query, k, weighting=asked)) == pairs(expected[:k])
     assert pairs(index.search(query, 100, weighting=asked)) == pairs(expected)
     fields = {name: Field(of.chunk_size, of.weight, of.b) for name, of in wanted.fields.items()}
-    reference = BM25(wanted.chunk_size, wanted.k1, wanted.b, form=wanted.form, delta=wanted.delta, fields=fields)
+    reference = BM25(
+        wanted.chunk_size, wanted.k1, wanted.b, k3=index.config.k3, form=wanted.form, delta=wanted.delta, fields=fields
+    )
     contents = {id_: {name: f"{field} {text[:6]}".split() for name in fields} for id_, text in chunks.items()}
     scores = reference.scores(query.split(), Corpus({id_: text.split() for id_, text in chunks.items()}, contents))
     assert {hit.id: hit.score for hit in expected} == pytest.approx(scores, rel=1e-5)

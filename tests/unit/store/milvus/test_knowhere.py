@@ -80,7 +80,9 @@ def expected_of(name: str) -> Expected:
     corpus = Finished({row.id: tokens(text) for row, text in zip(rows, texts, strict=True)})
     lengths = {row.id: len(text) for row, text in zip(rows, texts, strict=True)}
     weights = {name: getattr(config, f"{name}_weight") for name in ("bigram", "character", "word_bigram", "latin")}
-    bm25 = BM25(300, config.k1, config.b, **{f"{name}_weight": weight for name, weight in weights.items()})
+    bm25 = BM25(
+        300, config.k1, config.b, k3=config.k3, **{f"{name}_weight": weight for name, weight in weights.items()}
+    )
     scores = [bm25.scores(tokens(query), corpus, lengths) for query in queries]
     shown = np.random.default_rng(7).random(len(texts)) < 1 / 3
     return Expected(
