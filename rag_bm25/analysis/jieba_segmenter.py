@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from typing_extensions import override
 
-from rag_bm25.analysis.dictionary import read_dictionary
+from rag_bm25.analysis.dictionary import read_dictionary, whole_word_frequencies
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # jieba warns of its own escape sequences and of pkg_resources
@@ -26,8 +26,13 @@ class JiebaSegmenter(jieba.Tokenizer):  # type: ignore[misc]  # jieba has no typ
     # Jieba's two steps, collecting every dictionary word and then choosing among them, are one loop in `calc`, over
     # log-probabilities instead of frequencies. It takes half the time and gives the same words.
 
-    def __init__(self, user_words: Mapping[str, int]) -> None:
+    def __init__(self, user_words: Mapping[str, int | None]) -> None:
         super().__init__()
+        self._fill({})
+        if user_words:
+            self._fill(whole_word_frequencies(user_words, self.exact))
+
+    def _fill(self, user_words: Mapping[str, int]) -> None:
         known, total = read_dictionary()
         total += sum(frequency - known.get(word, 0) for word, frequency in user_words.items())
         known |= user_words

@@ -6,10 +6,13 @@ agree on every word.
 
 from __future__ import annotations
 
+import sys
 from functools import cache, lru_cache
 from importlib import import_module
+from importlib.machinery import PathFinder
+from importlib.util import find_spec, module_from_spec
 from threading import Lock
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from rag_bm25.analysis.dictionary import whole_word_frequencies
 from rag_bm25.analysis.text import Token
@@ -22,9 +25,11 @@ if TYPE_CHECKING:
 
     from rag_bm25.scripts import Script
 
-    _SegmenterClass: TypeAlias = "Callable[[Mapping[str, int]], Segmenter]"
+    _SegmenterClass: TypeAlias = "Callable[[Mapping[str, int | None]], Segmenter]"
 
 SegmenterName = Literal["auto", "jieba", "rjieba"]
+
+COMPILED = "rjieba.rjieba"
 
 RUN_END = " "
 """Stands after the words of a run where several runs are cut at once."""
@@ -111,15 +116,14 @@ def load_segmenter(name: SegmenterName, user_words: Mapping[str, int | None]) ->
 
 @lru_cache(maxsize=1)
 def _load(segmenter_class: _SegmenterClass, user_words: tuple[tuple[str, int | None], ...]) -> Segmenter:
-    plain = segmenter_class({})
-    return segmenter_class(whole_word_frequencies(dict(user_words), plain.exact)) if user_words else plain
+    return segmenter_class(dict(user_words))
 
 
 def _segmenter_class(name: SegmenterName) -> _SegmenterClass:
     if name == "jieba":
         return _jieba_class()
     try:
-        import rjieba  # noqa: F401
+        _rjieba()
     except ImportError as error:
         if name == "auto":
             return _jieba_class()
@@ -139,11 +143,9 @@ class RjiebaSegmenter:
 
     joins_runs = True
 
-    def __init__(self, user_words: Mapping[str, int]) -> None:
-        from rjieba import Jieba
-
-        self._jieba = Jieba()
-        for word, frequency in user_words.items():
+    def __init__(self, user_words: Mapping[str, int | None]) -> None:
+        self._jieba = _rjieba().Jieba()
+        for word, frequency in whole_word_frequencies(user_words, self.exact).items():
             self._jieba.add_word(word, frequency, None)
 
     def exact(self, run: str) -> list[str]:
@@ -153,3 +155,16 @@ class RjiebaSegmenter:
     def search(self, run: str) -> list[str]:
         words: list[str] = self._jieba.cut_for_search(run, False)  # noqa: FBT003
         return words
+
+
+def _rjieba() -> Any:
+    """Import rjieba's compiled module alone: its package would load a dictionary that nobody uses."""
+    package = find_spec("rjieba")
+    compiled = package and PathFinder.find_spec(COMPILED, package.submodule_search_locations)
+    if not compiled or not compiled.loader:
+        return import_module("rjieba")
+    if COMPILED not in sys.modules:
+        module = module_from_spec(compiled)
+        compiled.loader.exec_module(module)
+        sys.modules[COMPILED] = module  # where the package finds it, should it be imported
+    return sys.modules[COMPILED]

@@ -342,11 +342,7 @@ def test_a_hybrid_search_asks_each_arm_at_most_twice(
     assert [name for name, _ in proxy.calls] == ["Search"] * searches
 
 
-def test_all_threads_share_one_connection(
-    proxied: Proxied, opened: Callable[..., BM25Index], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # `verify` looks for other generations by connections of its own, which it closes.
-    monkeypatch.setattr("rag_bm25.index.index.other_generations", lambda _store: {})
+def test_all_threads_share_one_connection(proxied: Proxied, opened: Callable[..., BM25Index]) -> None:
     proxy = proxied()
     index = opened(proxy.uri)
     add(index, UPDATE)

@@ -69,6 +69,7 @@ class Engine:
 
     def __init__(self, place: str) -> None:
         self.place = place
+        self.users = 0  # stores that have it open
         self._write_lock = threading.RLock()
         self._log_writes: Counter[str] = Counter()
         self.deferred: defaultdict[str, DeferredRows] = defaultdict(DeferredRows)  # by log
@@ -185,7 +186,6 @@ class EmbeddedEngine(Engine):
         self.version = metadata.version("milvus-lite")
         self.key = (os.getpid(), path, False)  # under which other stores find it
         self.afterwards: Callable[[], object] = lambda: None
-        self.users = 0
         self._is_closed = False
         self._loss = ""
         self._lock = DatabaseLock(path)

@@ -15,13 +15,23 @@ if TYPE_CHECKING:
 class EngineHandle:
     """An engine on behalf of one store; it is given back by :meth:`close`, or when the handle is garbage."""
 
-    def __init__(self, connection: Connection, collection: str, *, read_only: bool, generation: int = 1) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        collection: str,
+        *,
+        read_only: bool,
+        generation: int = 1,
+        engine: Engine | None = None,  # that another store has open
+    ) -> None:
         # pymilvus takes a third of a second to import: only those who open a store wait for it.
-        from rag_bm25.store.milvus.opening import open_engine, release_when_forgotten
+        from rag_bm25.store.milvus.opening import open_engine, release_when_forgotten, share_engine
 
         check_name(collection)
         self.read_only = read_only
-        self._engine: Engine | None = open_engine(connection, read_only=read_only)
+        self._engine: Engine | None = (
+            open_engine(connection, read_only=read_only) if engine is None else share_engine(engine)
+        )
         self._cancel_release = release_when_forgotten(self, self._engine)
         self.name = f"{self._engine.name}, collection {collection!r}{generation_suffix(generation)}"
 

@@ -29,8 +29,10 @@ if TYPE_CHECKING:
 class MilvusLogStore:
     """The log of ``X``, in the collection ``X_bm25``; satisfies :class:`~rag_bm25.store.protocol.LogStore`."""
 
-    def __init__(self, connection: Connection, collection: str, *, read_only: bool, generation: int) -> None:
-        self._handle = EngineHandle(connection, collection, read_only=read_only, generation=generation)
+    def __init__(
+        self, connection: Connection, collection: str, *, read_only: bool, generation: int, engine: Engine | None
+    ) -> None:
+        self._handle = EngineHandle(connection, collection, read_only=read_only, generation=generation, engine=engine)
         self._log = Collection(self._handle, f"{name_generation(collection, generation)}_bm25")
         self._own_log_writes = 0
         self.name, self.exclusive = self._handle.name, self._handle.engine.exclusive

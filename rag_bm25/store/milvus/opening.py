@@ -37,7 +37,7 @@ def _opening() -> threading.Lock:
 def open_engine(connection: Connection, *, read_only: bool) -> Engine:
     """Connect to the engine of a URI; :func:`release_engine` takes it back."""
     if connection.is_server:
-        return connect(connection)
+        return share_engine(connect(connection))
     path = database_path(connection.uri)
     if read_only and not path.exists():
         raise IndexNotFoundError(f"database {path} not found")
@@ -53,6 +53,13 @@ def open_engine(connection: Connection, *, read_only: bool) -> Engine:
             _prepare_exit()  # only now: what is registered last runs first, and engines end at exit as well
         engine = _open[key]
         engine.key = key
+        engine.users += 1
+    return engine
+
+
+def share_engine(engine: Engine) -> Engine:
+    """Use an engine that is open once more; :func:`release_engine` takes it back."""
+    with _opening():
         engine.users += 1
     return engine
 
@@ -101,15 +108,14 @@ def _release_forgotten(engine: Engine) -> None:
 
 
 def release_engine(engine: Engine) -> None:
-    """Release an engine; the last user of a database file closes it."""
-    if not isinstance(engine, EmbeddedEngine):
-        engine.close()
-        return
+    """Release an engine; its last user closes it."""
     with _opening():
         engine.users -= 1
-        if engine.users == 0:
+        if engine.users:
+            return
+        if isinstance(engine, EmbeddedEngine):
             _open.pop(engine.key, None)
-            engine.close()
+        engine.close()
 
 
 def _embedded_class() -> Callable[[Path], EmbeddedEngine]:

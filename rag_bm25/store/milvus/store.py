@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from rag_bm25.store.milvus.engine import Engine
     from rag_bm25.store.protocol import WriteLock
     from rag_bm25.store.rows import ChunkRow, Match, Scope, SearchArm
     from rag_bm25.store.storage import StorageOptions
@@ -61,6 +62,8 @@ class MilvusStore(MilvusLogStore):
         As for :meth:`rag_bm25.BM25Index.open`, but ``":memory:"`` is refused.
     generation : int
         Generation of the index; :meth:`rag_bm25.BM25Index.from_store` goes on from the first one to that in force.
+    engine : Engine or None
+        Engine that another store of the same connection has open, to share it; None to open it.
 
     Raises
     ------
@@ -88,12 +91,13 @@ class MilvusStore(MilvusLogStore):
         consistency: ConsistencyLevel = "Session",
         storage: StorageOptions | None = None,
         generation: int = 1,
+        engine: Engine | None = None,
     ) -> None:
         check_choice("consistency", consistency, get_args(ConsistencyLevel))
         self._storage = check_storage(storage)
         self._collection, self._consistency, self.generation = collection, consistency, generation
         self._connection = Connection(uri, token, tls, timeout)
-        super().__init__(self._connection, collection, read_only=read_only, generation=generation)
+        super().__init__(self._connection, collection, read_only=read_only, generation=generation, engine=engine)
         self._chunks = _Chunks(self._handle, name_generation(collection, generation))
         self._searches = ChunkSearch(self._chunks, consistency)
         self._dense: DenseField | None = None  # as stored, once that has been read
@@ -119,7 +123,7 @@ class MilvusStore(MilvusLogStore):
         return self._at(1)
 
     def _at(self, generation: int) -> MilvusStore:
-        """Open the store of a generation."""
+        """Open the store of a generation, by the same connection."""
         connection = self._connection
         return type(self)(
             connection.uri,
@@ -131,6 +135,7 @@ class MilvusStore(MilvusLogStore):
             consistency=self._consistency,
             storage=self._storage,
             generation=generation,
+            engine=self._open,
         )
 
     def reveal_rows(self) -> None:

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
-import builtins
 import functools
 import json
 import random
+import sys
 import threading
 import warnings
 from collections.abc import Callable
@@ -30,14 +30,7 @@ def _nothing_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def _no_rjieba(monkeypatch: pytest.MonkeyPatch, _nothing_loaded: None) -> None:
     """Make importing rjieba fail as if it were not installed."""
-    real_import = builtins.__import__
-
-    def import_(name: str, *args: Any, **kwargs: Any) -> Any:
-        if name == "rjieba":
-            raise ModuleNotFoundError(name)
-        return real_import(name, *args, **kwargs)
-
-    monkeypatch.setattr(builtins, "__import__", import_)
+    monkeypatch.setitem(sys.modules, "rjieba", None)
 
 
 def test_nothing_is_loaded_before_it_is_needed() -> None:
@@ -122,6 +115,22 @@ def test_jieba_is_taken_where_rjieba_is_not_installed() -> None:
 def test_rjieba_is_taken_where_it_is_installed() -> None:
     pytest.importorskip("rjieba")
     assert type(load_segmenter("auto", {})).__name__ == "RjiebaSegmenter"
+
+
+ONE_DICTIONARY = """
+import sys
+from rag_bm25.analysis.segmentation import load_segmenter
+segmenter = load_segmenter("rjieba", {"数据湖": None})
+print("rjieba" in sys.modules, *segmenter.exact("中国的数据湖"))
+import rjieba
+rjieba.add_word("的数据", 10**9, None)
+print(*rjieba.cut("中国的数据湖", False), *load_segmenter("rjieba", {}).exact("中国的数据湖"))
+"""
+
+
+def test_rjieba_loads_one_dictionary_that_its_package_does_not_change() -> None:
+    pytest.importorskip("rjieba")
+    assert run_python(ONE_DICTIONARY).stdout.splitlines() == ["False 中国 的 数据湖", "中国 的数据 湖 中国 的 数据 湖"]
 
 
 @pytest.mark.usefixtures("_no_rjieba")
