@@ -9,6 +9,7 @@ from itertools import chain, filterfalse
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 from rag_bm25.analysis.channels import bigrams_of, characters_of, locate_bigrams, locate_characters
+from rag_bm25.analysis.compounds import compound_of
 from rag_bm25.analysis.config import AnalyzerConfig
 from rag_bm25.analysis.normalization import (
     Origins,
@@ -49,6 +50,7 @@ from rag_bm25.vectors.terms import BIGRAM_MARK, QUESTION_MARK, is_word
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
 
+    from rag_bm25.analysis.compounds import Compound
     from rag_bm25.analysis.config import Segmentation
 
 
@@ -152,6 +154,23 @@ class Analyzer(PhraseAnalyzer):
         """
         query = self._query(self._normal_form(settle_capitals(text)))
         return [*query.tokens, *(QUESTION_MARK + term for term in query.question_terms)]
+
+    def compounds(self, text: str) -> list[Compound]:
+        """Return the names of a query that are several words, as :meth:`query` has them.
+
+        Parameters
+        ----------
+        text : str
+            Any text.
+
+        Returns
+        -------
+        list of Compound
+            In text order, each with the ways in which a chunk may have it.
+        """
+        query = self._query(self._normal_form(settle_capitals(text)))
+        found = (compound_of(run, query.kept.terms) for run in self._runs(query.searched))
+        return [compound for compound in found if compound is not None]
 
     def locate(self, text: str) -> list[Token]:
         r"""Return the tokens of a chunk with their places in its text.

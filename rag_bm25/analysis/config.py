@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+from rag_bm25.analysis.camel_case import CamelCase  # noqa: TC001 - read from the annotations
 from rag_bm25.analysis.stop_words import LUCENE_33, QUESTION_WORDS
 from rag_bm25.analysis.words import MAX_TOKEN_LENGTH, Compounds, check_stem
 from rag_bm25.checks import as_str, is_iterable, parameter_error
@@ -54,8 +55,9 @@ class AnalyzerConfig:
         Words to keep whole, at most 1,000,000. A word of Chinese characters may have a frequency in [1, 2**31 - 1],
         out of the 60 million occurrences in jieba's dictionary; by default, it is the least that keeps the word whole.
         Stored sorted.
-    split_camel_case : bool
-        Whether ``getUserName`` also gives ``get``, ``user`` and ``name``; for corpora of source code.
+    split_camel_case : {"words"} or bool
+        Whether ``getUserName`` also gives ``get``, ``user`` and ``name``: where each part may be a word, which leaves
+        ``PhD`` and ``mRNA`` whole; wherever a capital follows small letters; or nowhere.
     bigrams : bool
         Whether each two neighbouring Chinese characters are a term, too, in a channel of their own. They match where
         the dictionary cuts a query and a chunk differently. A search weighs them by its ``bigram_weight``.
@@ -99,7 +101,7 @@ class AnalyzerConfig:
     stem: Annotated[bool | str, check_stem] = True
     stop_words: Annotated[tuple[str, ...], _sorted_stop_words] = LUCENE_33
     user_words: Annotated[tuple[tuple[str, int | None], ...], _sorted_user_words] = ()
-    split_camel_case: bool = False
+    split_camel_case: CamelCase = "words"
     bigrams: bool = True
     characters: bool = True
     word_bigrams: bool = True

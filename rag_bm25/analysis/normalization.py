@@ -31,18 +31,25 @@ _POINTS = (
     "\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06dc\u06df-\u06e4\u06e7\u06e8"
     "\u06ea-\u06ed\u0898-\u089f\u08ca-\u08e1\u08e3-\u08ff"
 )
-_QUOTES = "\u2018\u2019"
+_QUOTES = "\u2018\u2019\u201b\u02bb\u02bc"
 _HYPHENS = "\u2010\u2011\u2012\u2013\u2212"
 
 # Characters that normalising keeps, or turns from one separator into another: most Chinese texts have no others.
 _PLAIN = (
-    "\x00-\x7f\u00a0\u00b7\u00c0-\u00ff\u2002-\u200a\u2014\u201c\u201d\u2026\u3000-\u3003\u3007-\u3011\u3014\u3015"
+    "\x00-\x7f\u00a0\u00b7\u00c0-\u00d6\u00d8-\u00ff\u2002-\u200a\u2014\u201c\u201d\u2026\u3000-\u3003\u3007-\u3011\u3014\u3015"
     "\u3041-\u3096\u30a1-\u30fe\uac00-\ud7a3\uff01\uff05\uff08\uff09\uff0c\uff1a\uff1b\uff1f"
 )
 # Circled numbers, and after a digit those above and below the line, and fractions, are none of its number.
 _CIRCLED = "\u2460-\u2473\u24ea-\u24ff\u2776-\u2793\u3251-\u325f\u32b1-\u32bf"
-_SMALL = "\u00b2\u00b3\u00b9\u00bc-\u00be\u2070\u2074-\u2079\u2080-\u2089\u2150-\u215e\u2189"
+_SMALL = "\u00aa\u00ba\u00b2\u00b3\u00b9\u00bc-\u00be\u2070\u2074-\u2079\u2080-\u2089\u2150-\u215e\u2189"
 _APART = re.compile(rf"[{_CIRCLED}{_SMALL}](?:(?<=[{_CIRCLED}])|(?<=\d.)[{_SMALL}]*)")
+# Letters of their own by NFKC: signs of trade marks, which are none, abbreviations, and what stands in a circle or box.
+_LETTERLIKE = "\u2100\u2101\u2105\u2106\u2116\u2121\u213b\u33c2\u33c7\u33d8\u249c-\u24e9\U0001f110-\U0001f14f\U0001f190"
+_BORDERS = re.compile(f"[{_LETTERLIKE}]+")
+_NO_NFKC = {  # signs whose NFKC form would be a part of the word beside them
+    **dict.fromkeys(map(ord, "\u2122\u2120\U0001f16a\U0001f16b\U0001f16c"), " "),
+    ord("\u00d7"): " x ",
+}
 _ELLIPSIS = "\u2026"  # the only one that becomes several
 MANY_PARTS = 30  # to be normalised: all at once takes less time
 _SEGMENTED = range(0x4E00, 0xA000)
@@ -50,7 +57,7 @@ _SEGMENTED = range(0x4E00, 0xA000)
 # Characters that may join the one before them: marks, vowels and finals of hangul, half-width signs, and what goes.
 _JOINING = f"{MARKS}{_IGNORED}\u0640\u1161-\u11ff\u3131-\u318f\uff9e-\uffdc\U00010000-\U0001d3ff\U0001d800-\U0001efff"
 _OF_LENGTH_1 = (  # starters that become one character
-    "\x00-\x7f\u00c0-\u00ff\u0400-\u0482\u2018-\u201f\u3000-\u3029\u3041-\u3096\u30a1-\u30fe\u4e00-\u9fff"
+    "\x00-\x7f\u00c0-\u00d6\u00d8-\u00ff\u0400-\u0482\u2018-\u201f\u3000-\u3029\u3041-\u3096\u30a1-\u30fe\u4e00-\u9fff"
     "\uac00-\ud7a3\uff01-\uff5e"
 )
 # A line break within a paragraph, with the blanks around it.
@@ -59,12 +66,12 @@ _BREAK = re.compile(rf"(?<=[{_UNSPACED}])[^\S\n]*\n[^\S\n]*(?=[{_UNSPACED}])")
 _MAY_JOIN = re.compile(rf"\n(?<=[\s{_UNSPACED}]\n)(?<!\n\n)[^\S\n]*[{_UNSPACED}]")  # is found ten times as fast
 _SAME_PLACES = re.compile(f"[{_OF_LENGTH_1}]*")
 _JOINS = rf"(?:[{_JOINING}]|(?<=\d)[{_SMALL}]+)"
-_CLUSTERS = re.compile(f"(?P<same>[{_OF_LENGTH_1}]+(?!{_JOINS}))|.{_JOINS}*", re.DOTALL)
+_CLUSTERS = re.compile(f"(?P<same>[{_OF_LENGTH_1}]+(?!{_JOINS}))|[{_LETTERLIKE}]+|.{_JOINS}*", re.DOTALL)
 
 # A pattern for each word: those that begin with a letter are searched for in a fourth of the time of one for all.
 _AMBIGUOUS = (
-    re.compile(r"A(?<![\w.'\-]A)(?=\s+[\"'(]?[A-Za-z0-9])"),
-    re.compile(r"I(?<![\w.'\-]I)(?![\w'\-/&])"),
+    re.compile(r"A(?<![\w.'\-&]A)(?=\s+[\"'(]?[A-Za-z0-9])"),
+    re.compile(r"I(?<![\w.'\-&]I)(?![\w'\-/&])"),
     re.compile(r"May(?![\w'])"),
     re.compile(r"Will(?![\w'])"),
 )
@@ -105,7 +112,7 @@ def normalize(text: str, *, simplify: bool = True) -> str:
     """
     if text.isascii():
         return text
-    apart = _APART.sub(r" \g<0> ", text)
+    apart = _BORDERS.sub(r" \g<0> ", _APART.sub(r" \g<0> ", text.translate(_NO_NFKC)))
     clauses = [unicodedata.normalize("NFKC", clause) for clause in apart.split(WIDE_COMMA)]
     replaced = WIDE_COMMA.join(clauses).translate(_replacements(simplify))
     return unicodedata.normalize("NFC", replaced)  # an invisible character may have stood before an accent

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 
 from rag_bm25.analysis.runs import find_runs_and_signs, is_segmented, is_sign, split_ideographs
 from rag_bm25.analysis.text import AnalysedText
-from rag_bm25.analysis.words import RunMemo, spelt_words
+from rag_bm25.analysis.words import RunMemo, letters_and_digits, spelt_words
 from rag_bm25.vectors.terms import is_bigram
 
 if TYPE_CHECKING:
@@ -140,7 +141,7 @@ class PhraseWords(RunMemo[tuple[str, ...]]):
         words: list[str] = []
         positions: list[int] = []
         position = 0
-        for found in map(self.__getitem__, find_runs_and_signs(split_ideographs(text))):
+        for found in map(self.__getitem__, find_runs_and_signs(split_ideographs(text.replace("&", " & ")))):
             words += found
             positions += range(position, position + len(found))
             position += len(found) or 1
@@ -153,5 +154,6 @@ class PhraseWords(RunMemo[tuple[str, ...]]):
     def make(self, run: str) -> tuple[str, ...]:
         if is_sign(run):
             return ()
-        terms = (self._stemming.term(word.text) for word in spelt_words(run, self._rules))
+        spelt = (letters_and_digits(word.text) for word in spelt_words(run, self._rules))
+        terms = map(self._stemming.term, chain.from_iterable(spelt))
         return tuple(filter(None, terms))

@@ -33,13 +33,17 @@ def _number(comma: str) -> str:
 
 
 def _compound(word: str, commas: str) -> str:
-    """Return the pattern of a number with thousands separators, C++, C#, F#, or words joined by single signs."""
+    """Return the pattern of a number with thousands separators, C++, C#, F#, .NET, or words joined by single signs."""
     numbers = "|".join(map(_number, commas))
     # An apostrophe after one letter, or two of a code's prefix, parts: f'text', l'accord; but not I'll and O'Brien.
     parted = r"(?:(?<=(?<![\w'])[A-NP-Za-np-z]')|(?<=(?<![\w'])(?:rb|br|fr|qu)'))(?!(?:ll|re|ve)\b)\w\w"
-    return rf"{numbers}|[Cc]\+\+|[CcFf]#|{word}(?:(?:[.\-]|'(?!{parted})|_+){word})*"
+    return rf"{numbers}|[Cc]\+\+|[CcFf]#|{_NET}|{word}(?:(?:[.\-]|'(?!{parted})|_+|{_AMPERSAND}){word})*"
 
 
+# R&D and at&t, but no parts of a&b&c, of addresses (?a=1&b=2) and of character references (x&lt;y).
+_BEFORE = "|".join(rf"(?<=(?<![A-Za-z0-9_&=])[A-Za-z]{{{letters}}}&)" for letters in (1, 2, 3))
+_AMPERSAND = rf"&(?:{_BEFORE})(?=[A-Za-z]{{1,3}}\d{{0,4}}(?![A-Za-z0-9_&=])(?!(?<=[a-z]{{2}});))"
+_NET = r"\.[Nn][Ee][Tt](?<![A-Za-z0-9_.)\]].{4})(?![A-Za-z0-9_])"
 _WORD = rf"{LETTER}+(?:[{MARKS}]+{LETTER}*)*"
 _ASCII_RUNS = re.compile(_compound("[A-Za-z0-9]+", ","))
 _ASCII_RUNS_AND_SIGNS = re.compile(_ASCII_RUNS.pattern + r"|\S")

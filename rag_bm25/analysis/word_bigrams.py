@@ -25,6 +25,7 @@ from rag_bm25.analysis.words import (
     is_number,
     is_simple,
     is_stop_word,
+    is_whole,
     joined_letters,
     phrase_of,
 )
@@ -99,7 +100,7 @@ class WordBigrams(RunMemo[Run]):
         if not run[0].isalnum():
             return terms, "", "", ()
         if is_simple(run):
-            term = self._linked(run, () if self._rules.split_camel_case else terms)
+            term = self._linked(run, terms if is_whole(run, self._rules) else ())
             return terms, term, _beginning(term), ()
         words = self._linked_words(run)
         if not any(word.text for word in words):
@@ -108,7 +109,7 @@ class WordBigrams(RunMemo[Run]):
 
     def _of_compound(self, compound: JoinedLetters) -> Run:
         """Make a compound of its parts, which are runs elsewhere, and mostly known."""
-        wholes = filter(None, map(self._terms.term_of, compound.wholes))
+        wholes = chain.from_iterable(map(self._terms.terms_of, compound.wholes))
         terms = (*wholes, *chain.from_iterable([self[part][0] for part in compound.parts]))
         linked = [self[word][1] for word in compound.phrase]
         pairs = [_beginning(one) + other for one, other in pairwise(linked) if one and other]

@@ -8,6 +8,9 @@ from itertools import pairwise
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar
 
+from rag_bm25.analysis.acronyms import name_in_capitals
+from rag_bm25.analysis.camel_case import has_humps, humps
+from rag_bm25.analysis.names import is_spelt_as_one, pieces_of
 from rag_bm25.analysis.runs import (
     COMMAS,
     WIDE_COMMA,
@@ -25,6 +28,8 @@ from rag_bm25.scripts import MARKS
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
+    from rag_bm25.analysis.camel_case import CamelCase
+
 Compounds = Literal["identifiers", "all"]
 _T = TypeVar("_T")
 
@@ -41,12 +46,12 @@ _MEMBER = re.compile(r"[\d.]+")
 _COMMAS = re.compile(f"[{COMMAS}]")
 _DOTTED_NUMBER = re.compile(r"[vV]?(\d+(?:\.\d+)+)")
 _PART = re.compile(r"[^.\-_]+")
-_PART_OR_NUMBER = re.compile(  # Python3.11, v2.5 and 2.4GHz are no parts between dots
-    r"(?:[^\W\d_]{2,}|[vV])?\d+(?:\.\d+)+(?![^.\-_])|\d+(?:\.\d+)+[^\W\d_]{1,4}(?![^.\-_])|[^.\-_]+"
+_PART_OR_NUMBER = re.compile(  # Python3.11, v2.5, 2.4GHz and 2.5x4 are no parts between dots
+    r"(?!0[xX])\d+(?:\.\d+)?(?:[xX]\d+(?:\.\d+)?)+[^\W\d_]{0,3}(?![^.\-_])|(?:[^\W\d_]{2,}|[vV])?\d+(?:\.\d+)+(?![^.\-_])|\d+(?:\.\d+)+[^\W\d_]{1,4}(?![^.\-_])|[^.\-_]+"
 )
 _ACRONYM = re.compile(r"[^\W\d_](?:\.[^\W\d_])+")
 _LETTERS_AND_DIGITS = re.compile(  # Python3.11 is also Python3
-    r"(?=([^\W\d_]+\d+)\.)?([^\W\d_]{2,})([\d.]+)|([\d.]+)([^\W\d_]{2,4}|[^\W\d_]{1,2}[23])|([\d.]+)[^\W\d_]"
+    r"(?=([^\W\d_]+\d+)\.)?([^\W\d_]{2,}|[^\W\d_](?=\d{1,4}\Z))([\d.]+)|([\d.]+)([^\W\d_]{1,4}|[^\W\d_]{1,2}[23])"
 )
 _NAME_OF_TWO = re.compile(  # iPhone15 Pro, S24 Ultra, 12V 5A: hashes have more borders
     r"([^\W\d_]+\d+)([^\W\d_]{2,})|(\d+[^\W\d_]{1,4})(\d+[^\W\d_]{1,4})"
@@ -54,7 +59,6 @@ _NAME_OF_TWO = re.compile(  # iPhone15 Pro, S24 Ultra, 12V 5A: hashes have more 
 _JOINED_LETTERS = re.compile(r"[A-Za-z]+(?:[.\-_]+[A-Za-z]+)+")
 _STROKES = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ħ": "h", "ŧ": "t", "ı": "i", "æ": "ae", "œ": "oe"})
 _ACCENTS = re.compile(f"(?<=[a-z])[{MARKS}]+")
-_CAMEL_HUMPS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
 def without_apostrophes(word: str) -> str:
@@ -88,7 +92,7 @@ class WordRules(NamedTuple):
 
     stop_words: Collection[str] = ()  # case-folded
     compounds: Compounds = "identifiers"
-    split_camel_case: bool = False
+    split_camel_case: CamelCase = "words"
 
 
 def words_of(run: str, rules: WordRules = WordRules()) -> list[Token]:  # noqa: B008
@@ -99,7 +103,9 @@ def words_of(run: str, rules: WordRules = WordRules()) -> list[Token]:  # noqa: 
         return [_cut(run, first.start(), last.end()) for first, last in pairs]
     if run[-1] in "+#":
         return [Token(run, 0, len(run))]
-    if is_simple(run) and not rules.split_camel_case:
+    if run[0] == ".":  # .NET
+        return [Token(run, 0, len(run)), _cut(run, 1, len(run))]
+    if is_whole(run, rules):
         return [Token(run, 0, len(run))]
     compound, places = _without_signs(run)
     return [*_in_run(_words_of_compound(compound, rules), places), *_members_of_list(run)]
@@ -116,6 +122,11 @@ def _members_of_list(run: str) -> list[Token]:
 def is_simple(run: str) -> bool:
     """Return whether a run is a word as most are, or a number: nothing of it can be cut off."""
     return run.isascii() and (run.isalpha() or run.isdigit())
+
+
+def is_whole(run: str, rules: WordRules) -> bool:
+    """Return whether a run is a word as most are, without humps that are words, too."""
+    return is_simple(run) and not humps(run, rules.split_camel_case)
 
 
 def _words_of_compound(compound: str, rules: WordRules) -> list[Token]:
@@ -138,17 +149,17 @@ class JoinedLetters(NamedTuple):
 
 def joined_letters(run: str, rules: WordRules) -> JoinedLetters | None:
     """Return the words of letters that signs join, or None for any other run."""
-    if rules.split_camel_case or _JOINED_LETTERS.fullmatch(run) is None or _acronym(run, rules):
+    if _JOINED_LETTERS.fullmatch(run) is None or _acronym(run, rules):
         return None
     parts = _parts(run, rules)
     wholes = [word.text for word in _wholes(run, parts, rules)]
     texts = [part.text for part in parts]
-    return JoinedLetters(wholes, texts, ["".join(texts)] if _is_prefixed(run, parts, rules) else texts)
+    return JoinedLetters(wholes, texts, ["".join(texts)] if _is_one_word(run, parts, rules) else texts)
 
 
 def phrase_of(run: str, rules: WordRules = WordRules()) -> list[Token]:  # noqa: B008
     """Return the words of a run in their order, each character in one of them: no whole beside its parts."""
-    if is_syllabic(run) or run[-1] in "+#":
+    if is_syllabic(run) or run[-1] in "+#" or run[0] == ".":
         return []
     if is_simple(run):
         return [Token(run, 0, len(run))]
@@ -160,13 +171,26 @@ def spelt_words(run: str, rules: WordRules = WordRules()) -> list[Token]:  # noq
     """Return the words of a run as :func:`phrase_of` does, with numbers, ``C++``, and each kana, hangul or Thai."""
     if is_syllabic(run):
         return [Token(syllable[0], *syllable.span()) for syllable in locate_syllables(run)]
-    if run[-1] in "+#":
+    if run[-1] in "+#" or run[0] == ".":
         return [Token(run, 0, len(run))]
     if WIDE_COMMA in run:
         return _members_of_list(run)
     compound, places = _without_signs(run)
     whole = [_cut(compound, 0, len(compound))] if _number(compound) else _spelt_compound(compound, rules)
     return _in_run([_without_v(word) for word in whole], places)
+
+
+def letters_and_digits(word: str) -> list[str]:
+    """Return the letters and digits of a spelt word apart, where `words_of` has them apart, too: 3GB is 3 GB."""
+    if is_spelt(word) or is_number(word) or not any(map(str.isdigit, word)):
+        return [word]
+    words = _part_words(_cut(word, 0, len(word)), split_camel_case=False)
+    places = [(start, end) for _, start, end in words]
+    return [text for text, *place in words if not any(_is_within(other, place) for other in places)]
+
+
+def _is_within(place: Sequence[int], other: Sequence[int]) -> bool:
+    return other[0] <= place[0] and place[1] <= other[1] and [*place] != [*other]
 
 
 def _without_v(word: Token) -> Token:
@@ -179,7 +203,7 @@ def _spelt_compound(compound: str, rules: WordRules) -> list[Token]:
     if acronym := _acronym(compound, rules):
         return [acronym]
     parts = _parts(compound, rules)
-    return [_joined(compound, parts)] if _is_prefixed(compound, parts, rules) else parts
+    return [_joined(compound, parts)] if _is_one_word(compound, parts, rules) else parts
 
 
 def _without_signs(run: str) -> tuple[str, Sequence[int]]:
@@ -249,38 +273,50 @@ def _wholes(compound: str, parts: list[Token], rules: WordRules) -> list[Token]:
     """
     if not 1 < len(parts) <= MAX_PARTS:
         return []
-    if rules.compounds == "all" or _is_identifier(compound):
-        return [Token(compound, 0, len(compound))]
-    return [_joined(compound, parts)] if _is_prefixed(compound, parts, rules) else []
+    if _is_one_word(compound, parts, rules):
+        return [_joined(compound, parts)]
+    is_whole = rules.compounds == "all" or _is_identifier(compound)
+    return [Token(compound, 0, len(compound))] if is_whole else []
 
 
 def _is_identifier(compound: str) -> bool:
     """Return whether a compound is the name of something: by a digit, an underscore, a dot or camel case."""
     if not _has_letters_only(compound):
         return True
-    return not compound.islower() and _CAMEL_HUMPS.search(compound) is not None
+    return has_humps(compound)
 
 
-def _is_prefixed(compound: str, parts: list[Token], rules: WordRules) -> bool:
-    """Return whether a compound is also written as one word: ``on-line``, ``e-mail``, ``re-use``."""
-    if rules.compounds == "all" or len(parts) != 2 or "-" not in compound or _is_identifier(compound):
+def _is_one_word(compound: str, parts: list[Token], rules: WordRules) -> bool:
+    """Return whether a compound is also written as one word: ``on-line``, ``e-mail``, ``re-use``, ``Node.js``."""
+    if rules.compounds == "all" or len(parts) != 2:
+        return False
+    if is_spelt_as_one(compound):
+        return True
+    if "-" not in compound or _is_identifier(compound):
         return False
     return len(parts[0].text) <= MAX_PREFIX_LENGTH or is_stop_word(parts[0].text, rules.stop_words)
 
 
-def _part_words(part: Token, split_camel_case: bool) -> list[Token]:
+def _part_words(part: Token, split_camel_case: CamelCase) -> list[Token]:
     """Return a part, its letters and digits apart, and its humps."""
     if _number(part.text):
         return _versions(_without_v(part))
-    if is_spelt(part.text) and not split_camel_case:
+    of_humps = [_within(part, *hump) for hump in humps(part.text, split_camel_case)]
+    if is_spelt(part.text) and not of_humps:
         return [part]
-    words = [part, *_groups(_LETTERS_AND_DIGITS, part)]
+    if pieces := [_within(part, *piece) for piece in pieces_of(part.text)]:
+        return [part, *(word for piece in pieces for word in _part_words(piece, split_camel_case=False))]
+    words = [part, *_letters_and_digits(part)]
     words += [word for name in _groups(_NAME_OF_TWO, part) for word in _part_words(name, split_camel_case=False)]
-    if split_camel_case and len(humps := _humps(part)) > 1:
-        of_humps = [word for hump in humps for word in _part_words(hump, split_camel_case=False)]
-        known = {word.text for word in words}
-        words += [word for word in of_humps if word.text not in known]
-    return words
+    known = {word.text for word in words}
+    in_humps = [word for hump in of_humps for word in _part_words(hump, split_camel_case=False)]
+    return [*words, *(word for word in in_humps if word.text not in known)]
+
+
+def _letters_and_digits(part: Token) -> list[Token]:
+    """Return the letters and the digits of a part; of 50m2, m2 has both again."""
+    groups = _groups(_LETTERS_AND_DIGITS, part)
+    return [*groups, *(_groups(_LETTERS_AND_DIGITS, groups[-1]) if groups else ())]
 
 
 def _within(part: Token, start: int, end: int) -> Token:
@@ -293,11 +329,6 @@ def _groups(pattern: re.Pattern[str], part: Token) -> list[Token]:
     if match is None:
         return []
     return [_within(part, *match.span(group)) for group in range(1, pattern.groups + 1) if match[group]]
-
-
-def _humps(part: Token) -> list[Token]:
-    borders = [0, *(hump.start() for hump in _CAMEL_HUMPS.finditer(part.text)), len(part.text)]
-    return [_within(part, start, end) for start, end in pairwise(borders)]
 
 
 def check_stem(name: str, stem: object) -> bool | str:
@@ -346,6 +377,12 @@ class Stemming:
         plain = without_accents(folded)
         return self._stem(plain) if plain.isascii() else plain
 
+    def terms(self, word: str) -> tuple[str, ...]:
+        """Return the term of a word; before it, that of the name in capitals that it is, which is not stemmed."""
+        name = name_in_capitals(word) if self._language else ""
+        term = self.term(word)
+        return tuple(dict.fromkeys((without_accents(name.casefold()), term))) if name else (term,)
+
     def _stem(self, word: str) -> str:
         if not self._language or len(word) < MIN_STEMMED_LENGTH or not is_spelt(word):
             return word
@@ -390,18 +427,17 @@ class TermMemo(RunMemo[tuple[str, ...]]):
     def make(self, run: str) -> tuple[str, ...]:
         if is_sign(run):
             return ()
-        is_word = is_simple(run) and not self.rules.split_camel_case
-        words = [run] if is_word else [word.text for word in words_of(run, self.rules)]
-        return tuple([term for word in words if (term := self.term_of(word))])
+        words = [run] if is_whole(run, self.rules) else [word.text for word in words_of(run, self.rules)]
+        return tuple([term for word in words for term in self.terms_of(word)])
 
     def locate(self, run: str) -> list[Token]:
         """Return the terms of a run with their places."""
         words = words_of(run, self.rules)
-        return [Token(term, start, end) for word, start, end in words if (term := self.term_of(word))]
+        return [Token(term, start, end) for word, start, end in words for term in self.terms_of(word)]
 
-    def term_of(self, word: str) -> str:
-        """Return the term of a word, or "" if it is dropped or too long."""
+    def terms_of(self, word: str) -> tuple[str, ...]:
+        """Return the terms of a word, of which a name in capitals may have two; none if it is dropped or too long."""
         if is_stop_word(word, self._dropped):
-            return ""
-        term = self.stemming.term(word)
-        return term if len(term) <= MAX_TOKEN_LENGTH else ""
+            return ()
+        terms = self.stemming.terms(word)
+        return terms if len(terms[0]) <= MAX_TOKEN_LENGTH else ()

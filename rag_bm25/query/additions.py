@@ -14,8 +14,10 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import TYPE_CHECKING
 
+from rag_bm25.analysis.compounds import compounds_among, compounds_of
 from rag_bm25.budget import check_budget
 from rag_bm25.query.terms import PLAIN_SOURCE, QueryTerm, TermGroup, TermOrigin
 from rag_bm25.vectors.terms import is_word, term_name
@@ -23,7 +25,7 @@ from rag_bm25.vectors.terms import is_word, term_name
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from rag_bm25.analysis.text import AnalysedText
+    from rag_bm25.analysis.text import AnalysedText, TextAnalyzer
     from rag_bm25.weighting.query import QueryWeighting
 
 
@@ -57,6 +59,7 @@ class ExpandedQuery:
     own: Counter[str] = field(default_factory=Counter)
     boosts: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))  # of its occurrences, if not 1
     questions: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))  # the boost of each occurrence
+    texts: list[str] = field(default_factory=list)  # that its own terms are of
     additions: Counter[Addition] = field(default_factory=Counter)
     numerals: set[str] = field(default_factory=set)  # of its own terms, the digits of articles
 
@@ -99,13 +102,21 @@ class ExpandedQuery:
     def _own_source(self, term: str) -> TermOrigin:
         return TermOrigin(factors=self.mean_boost(term), within_chinese=term in self.numerals)
 
-    def groups(self, ids: Mapping[str, int]) -> Iterator[TermGroup]:
-        """Yield the words of the query, and the additions that stand for them."""
-        for term in self.own:
-            if is_word(term):
-                yield TermGroup(frozenset([ids[term]]), frozenset([term]))
+    def groups(self, ids: Mapping[str, int], analyzer: TextAnalyzer) -> Iterator[TermGroup]:
+        """Yield the words of the query, and what stands for them; a compound is one word, in each of its ways."""
+        compounds = chain.from_iterable(compounds_of(analyzer, text) for text in self.texts)
+        words = Counter({term: qtf for term, qtf in self.own.items() if is_word(term)})
+        alone, found = compounds_among(words, list(compounds))
+        for term in alone:
+            yield TermGroup(frozenset([ids[term]]), frozenset([term]))
+        for compound in found:
+            name = frozenset(compound.terms[:1])
+            for way in compound.ways:
+                if not way.dropped:  # what is dropped cannot be counted
+                    yield TermGroup(frozenset(map(ids.__getitem__, way.terms)), name)
+        parts = frozenset().union(*(compound.terms[1:] for compound in found)) - alone.keys()
         for addition in self.additions:
-            yield TermGroup(frozenset(map(ids.__getitem__, addition.needed)), addition.stands_for)
+            yield TermGroup(frozenset(map(ids.__getitem__, addition.needed)), addition.stands_for - parts)
 
 
 def _mean_boost(boosts: list[float]) -> tuple[tuple[str, float], ...]:

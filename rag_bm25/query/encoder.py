@@ -80,7 +80,7 @@ class QueryEncoder:
             terms = {term.term: None for term in wanted}
             if self._known(list(terms), statistics):  # question words find no chunk by themselves
                 wanted += [term for term in expanded.question_terms(weight) if term.term not in terms]
-        return wanted, partial(expanded.groups, self.ids)
+        return wanted, partial(expanded.groups, self.ids, self.analyzer)
 
     def _known(self, terms: Sequence[str], statistics: CorpusCounts) -> set[str]:
         """Return the terms that chunks have."""

@@ -152,6 +152,7 @@ class Expander:
             expanded.additions.update(self._synonyms(match, text.words, part.boost))
             counts -= Counter(match.source.terms if match.replaced else ())
         expanded.own.update(counts)
+        expanded.texts.append(part.text)
         for term, count in counts.items() if part.boost != 1 else ():
             expanded.boosts[term] += [part.boost] * count
         for term in text.question_terms:

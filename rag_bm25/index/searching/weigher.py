@@ -123,7 +123,8 @@ class QueryWeigher:
         )
 
     def _weigh_anew(self, context: QueryContext, query: Query) -> WeightedQuery:
-        conditions = Conditions.of(query, self._analyzer, context.encoder.ids)
+        numerals = (context.encoder.expander or self.expanders.plain).expansion.numerals
+        conditions = Conditions.of(query, self._analyzer, context.encoder.ids, numerals=numerals)
         return WeightedQuery.of(context.encoder.terms(query, context.corpus), context, conditions)
 
 

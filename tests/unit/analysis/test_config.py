@@ -14,7 +14,7 @@ from rag_bm25.errors import FormatError, MissingExtraError, ParameterError
 def test_the_defaults() -> None:
     config = AnalyzerConfig()
     assert (config.segmentation, config.query_segmentation, config.compounds) == ("search", "exact", "identifiers")
-    assert (config.simplify, config.stem, config.split_camel_case) == (True, True, False)
+    assert (config.simplify, config.stem, config.split_camel_case) == (True, True, "words")
     assert (config.bigrams, config.word_bigrams) == (True, True)
     assert (len(config.stop_words), len(config.question_words), config.user_words) == (33, 117, ())
 

@@ -90,10 +90,13 @@ def test_a_dropped_word_has_bigrams_whatever_is_left_of_it() -> None:
     st.lists(st.sampled_from(["e", "The", "state", "of", "IT", "getUser", "A", "us"]), min_size=2, max_size=7),
     st.lists(st.sampled_from([".", "-", "_", "__"]), min_size=6, max_size=6),
     st.sampled_from(["identifiers", "all"]),
+    st.sampled_from(["words", True, False]),
 )
-def test_compounds_of_letters_are_those_of_any_other_compound(words: list[str], signs: list[str], rule: Any) -> None:
+def test_compounds_of_letters_are_those_of_any_other_compound(
+    words: list[str], signs: list[str], rule: Any, camel: Any
+) -> None:
     run = "".join(part for pair in zip(words, signs, strict=False) for part in pair) + words[-1]
-    terms = TermMemo(WordRules({"the", "of", "a"}, rule), Stemming(stem=True))
+    terms = TermMemo(WordRules({"the", "of", "a"}, rule, camel), Stemming(stem=True))
     made = WordBigrams(terms).make(run)
     with patch("rag_bm25.analysis.word_bigrams.joined_letters", return_value=None):
         assert WordBigrams(terms).make(run) == made

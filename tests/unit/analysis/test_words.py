@@ -5,7 +5,7 @@ import pytest
 from rag_bm25.analysis import words
 from rag_bm25.analysis.runs import find_runs
 from rag_bm25.analysis.stop_words import LUCENE_33
-from rag_bm25.analysis.words import Stemming, TermMemo, WordRules, phrase_of, words_of
+from rag_bm25.analysis.words import Stemming, TermMemo, WordRules, phrase_of, without_accents, words_of
 
 
 @pytest.mark.parametrize(
@@ -20,6 +20,9 @@ from rag_bm25.analysis.words import Stemming, TermMemo, WordRules, phrase_of, wo
         ("l'accord qu'une", ["l", "accord", "qu", "une"]),
         ("I'll don't O'Brien rock'n'roll x's 'tis", ["I'll", "don't", "O'Brien", "rock'n'roll", "x's", "tis"]),
         ("café cafe\u0301 наука", ["café", "cafe\u0301", "наука"]),
+        ("R&D at&t S&P500 研发R&D投入 B&B-hotel", ["R&D", "at&t", "S&P500", "研发", "R&D", "投入", "B&B-hotel"]),
+        ("a&b&c ?a=1&b=2&c x&lt;y rock&roll", ["a", "b", "c", "a", "1", "b", "2", "c", "x", "lt", "y", "rock", "roll"]),
+        (".NET 用.net开发 ASP.NET .NETwork x).net", [".NET", "用", ".net", "开发", "ASP.NET", "NETwork", "x", "net"]),
         ("a@b/c:d%e$f&g=h", ["a", "b", "c", "d", "e", "f", "g", "h"]),
     ],
 )
@@ -62,28 +65,28 @@ def test_ascii_text_is_cut_as_within_other_text(text: str) -> None:
         ("V3.5", ["3.5"]),
         ("1.1.1.1", ["1.1.1.1", "1.1"]),
         ("1,234.5", ["1234.5"]),
-        ("x2.5", ["x2.5", "x2", "5"]),
+        ("x2.5", ["x2.5", "x2", "x", "2", "5"]),
         ("2.4GHz", ["2.4GHz", "2.4", "GHz"]),
-        ("1.5T", ["1.5T", "1.5"]),
+        ("1.5T", ["1.5T", "1.5", "T"]),
         ("4.5-inch", ["4.5-inch", "4.5", "inch"]),
         ("python3.11", ["python3.11", "python3", "python", "3.11"]),
         ("GPT-4.5", ["GPT-4.5", "GPT", "4.5"]),
         ("milvus-v2.5.1", ["milvus-v2.5.1", "milvus", "2.5.1", "2.5"]),
         ("2.0.0-rc1", ["2.0.0-rc1", "2.0.0", "2.0", "rc1", "rc", "1"]),
-        ("foo.v2.bar", ["foo.v2.bar", "foo", "v2", "bar"]),
-        ("1.0b2", ["1.0b2", "1", "0b2", "0", "b2"]),
+        ("foo.v2.bar", ["foo.v2.bar", "foo", "v2", "v", "2", "bar"]),
+        ("1.0b2", ["1.0b2", "1", "0b2", "0", "b2", "b", "2"]),
         ("No.5", ["No.5", "No", "5"]),
         ("user_id", ["user_id", "user", "id"]),
         ("a-b-c-d-e", ["a", "b", "c", "d", "e"]),
         ("1-b-c-d-e", ["1-b-c-d-e", "1", "b", "c", "d", "e"]),
         ("1-b-c-d-e-f", ["1", "b", "c", "d", "e", "f"]),
         ("bm25", ["bm25", "bm", "25"]),
-        ("k1", ["k1"]),
+        ("k1", ["k1", "k", "1"]),
         ("10gb", ["10gb", "10", "gb"]),
-        ("5g", ["5g", "5"]),
-        ("220V", ["220V", "220"]),
-        ("50m2", ["50m2", "50", "m2"]),
-        ("10cm3", ["10cm3", "10", "cm3"]),
+        ("5g", ["5g", "5", "g"]),
+        ("220V", ["220V", "220", "V"]),
+        ("50m2", ["50m2", "50", "m2", "m", "2"]),
+        ("10cm3", ["10cm3", "10", "cm3", "cm", "3"]),
         ("50m4", ["50m4"]),
         ("0x17", ["0x17"]),
         ("404,500,502", ["404500502", "404", "500", "502"]),
@@ -94,9 +97,12 @@ def test_ascii_text_is_cut_as_within_other_text(text: str) -> None:
         ("1，200，300.50", ["1200300.50", "1", "200", "300.50"]),
         ("iPhone15Pro", ["iPhone15Pro", "iPhone15", "iPhone", "15", "Pro"]),
         ("GTX1060Ti", ["GTX1060Ti", "GTX1060", "GTX", "1060", "Ti"]),
-        ("S24Ultra", ["S24Ultra", "S24", "Ultra"]),
-        ("12V5A", ["12V5A", "12V", "12", "5A", "5"]),
-        *[(name, [name]) for name in ("H2O", "B2B", "p2p", "log4j", "e29b", "h3k27me3", "da39a3ee5e6b4b0d", "10x20")],
+        ("S24Ultra", ["S24Ultra", "S24", "S", "24", "Ultra"]),
+        ("12V5A", ["12V5A", "12V", "12", "V", "5A", "5", "A"]),
+        *[
+            (name, [name])
+            for name in ("H2O", "B2B", "p2p", "log4j", "e29b", "h3k27me3", "da39a3ee5e6b4b0d", "0x17", "a12345")
+        ],
         ("10abcde", ["10abcde"]),
         ("user's-guide", ["user", "guide"]),
         ("rock'n'roll", ["rocknroll"]),
@@ -104,16 +110,28 @@ def test_ascii_text_is_cut_as_within_other_text(text: str) -> None:
         ("c++", ["c++"]),
         ("U.S.A", ["USA"]),
         ("u.s", ["US"]),
-        ("Ph.D", ["Ph.D", "Ph", "D"]),
+        ("Ph.D", ["PhD", "Ph", "D"]),
+        ("b.sc", ["bsc", "b", "sc"]),
         ("information-retrieval", ["information", "retrieval"]),
         ("on-line", ["online", "on", "line"]),
         ("pre-war", ["prewar", "pre", "war"]),
         ("post-war", ["post", "war"]),
         ("e-mail", ["email", "e", "mail"]),
         ("state-of-the-art", ["state", "of", "the", "art"]),
-        ("GPT-4o", ["GPT-4o", "GPT", "4o", "4"]),
-        ("getUser-Name", ["getUser-Name", "getUser", "Name"]),
-        ("node.js", ["node.js", "node", "js"]),
+        ("GPT-4o", ["GPT-4o", "GPT", "4o", "4", "o"]),
+        ("getUser-Name", ["getUser-Name", "getUser", "get", "User", "Name"]),
+        ("node.js", ["nodejs", "node", "js"]),
+        ("os.path", ["os.path", "os", "path"]),
+        ("H.264", ["H264", "H", "264"]),
+        ("B-12", ["B12", "B", "12"]),
+        ("3-D", ["3D", "3", "D"]),
+        ("B-12345", ["B-12345", "B", "12345"]),
+        ("R&D", ["R&D", "R", "D"]),
+        ("R&D-team", ["R&D-team", "R&D", "R", "D", "team"]),
+        (".NET", [".NET", "NET"]),
+        ("10x20", ["10x20", "10", "x", "20"]),
+        ("M8x30mm", ["M8x30mm", "M8", "M", "8", "x", "30mm", "30", "mm"]),
+        ("2.5x4", ["2.5x4", "2.5", "x", "4"]),
         ("日", ["日"]),
         ("カタカナ", ["カタ", "タカ", "カナ"]),
         ("ン", ["ン"]),
@@ -161,10 +179,51 @@ def test_a_phrase_has_each_part_of_a_run_once(run: str, expected: list[str]) -> 
         ("HTTPServer2", ["HTTPServer2", "HTTPServer", "2", "HTTP", "Server2", "Server"]),
         ("plain", ["plain"]),
         ("UPPER", ["UPPER"]),
+        ("miRNA", ["miRNA", "mi", "RNA"]),
     ],
 )
 def test_humps_of_camel_case_are_words_on_request(run: str, expected: list[str]) -> None:
     assert [word.text for word in words_of(run, WordRules(split_camel_case=True))] == expected
+
+
+@pytest.mark.parametrize(
+    ("run", "humps"),
+    [
+        ("getUserById", ["get", "User", "By", "Id"]),
+        ("isEmpty", ["is", "Empty"]),
+        ("toJSON", ["to", "JSON"]),
+        ("ArrayList", ["Array", "List"]),
+        ("innerHTML", ["inner", "HTML"]),
+        ("parseXMLFile", ["parse", "XML", "File"]),
+        ("IOException", ["IO", "Exception"]),
+        *[(name, []) for name in ("mRNA", "miRNA", "nCoV", "PhD", "LLMs", "iPhone", "iOS", "McDonald", "WiFi", "Word")],
+    ],
+)
+def test_by_default_names_are_cut_where_their_humps_may_be_words(run: str, humps: list[str]) -> None:
+    assert [word.text for word in words_of(run)] == [run, *humps]
+    assert [word.text for word in words_of(run, WordRules(split_camel_case=False))] == [run]
+
+
+@pytest.mark.parametrize(
+    ("word", "terms"),
+    [
+        ("AIDS", ("aids", "aid")),
+        ("aids", ("aid",)),
+        ("BIOS", ("bios", "bio")),
+        ("iOS", ("ios", "io")),
+        ("LLMs", ("llm", "llms")),
+        ("APIs", ("api",)),
+        ("NATO", ("nato",)),
+        ("CAFÉ", ("cafe",)),
+        ("RUNNING", ("run",)),  # of a heading
+        ("Cats", ("cat",)),
+        ("As", ("as",)),
+        ("X", ("x",)),
+    ],
+)
+def test_a_name_in_capitals_is_not_stemmed(word: str, terms: tuple[str, ...]) -> None:
+    assert Stemming(stem=True).terms(word) == terms
+    assert Stemming(stem=False).terms(word) == (without_accents(word.casefold()),)
 
 
 @pytest.mark.parametrize(
