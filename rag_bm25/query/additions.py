@@ -58,13 +58,11 @@ class ExpandedQuery:
     boosts: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))  # of its occurrences, if not 1
     questions: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))  # the boost of each occurrence
     additions: Counter[Addition] = field(default_factory=Counter)
-    numerals: set[str] = field(default_factory=set)  # of its own terms, the digits of articles
 
     def own_terms(self) -> list[QueryTerm]:
         """Return the terms of the query itself."""
-        not_plain = self.boosts.keys() | self.numerals
         return [
-            QueryTerm(term, qtf, self._own_source(term) if term in not_plain else PLAIN_SOURCE)
+            QueryTerm(term, qtf, TermOrigin(factors=self.mean_boost(term)) if term in self.boosts else PLAIN_SOURCE)
             for term, qtf in self.own.items()
         ]
 
@@ -95,9 +93,6 @@ class ExpandedQuery:
                 if term not in self.own and boost > heaviest.get(term, (0.0,))[0]:
                     heaviest[term] = boost, QueryTerm(term, qtf, source)
         return [term for _, term in heaviest.values()]
-
-    def _own_source(self, term: str) -> TermOrigin:
-        return TermOrigin(factors=self.mean_boost(term), within_chinese=term in self.numerals)
 
     def groups(self, ids: Mapping[str, int]) -> Iterator[TermGroup]:
         """Yield the words of the query, and the additions that stand for them."""
