@@ -139,7 +139,9 @@ class Analyzer(PhraseAnalyzer):
             forms.append(form)
             if holds_segmented(form):
                 of_chunk = self._tokens_between(form, config.segmentation, kept)
-                words.add_tokens(chain(of_chunk, number_terms(form)), kept.word_bigrams.of(form) if config.word_bigrams else ())
+                words.add_tokens(
+                    chain(of_chunk, number_terms(form)), kept.word_bigrams.of(form) if config.word_bigrams else ()
+                )
             else:
                 runs = find_runs_and_signs(form) if config.word_bigrams else find_runs(form)
                 words.add_runs(runs, number_terms(form))

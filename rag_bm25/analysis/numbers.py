@@ -30,7 +30,7 @@ _BEFORE = re.compile(
     r"|(?P<text>[定程约約释釋案见見知准準同议議书書令纲綱规規范範度编編册冊南])\s?$|(?P<nothing>^)$"
 )
 _LONGEST_BEFORE = 3
-_ALONE = re.compile(r"第|\d|\s*$")
+_ALONE = re.compile(r"第|[\W\d]|$")
 
 _YEAR = r"(?:19|20)\d\d"
 _HAN_YEAR = f"[{HAN_NUMERALS[:12]}]{{4}}"
