@@ -102,7 +102,7 @@ _HAN_NUMBER = re.compile(
 
 
 def read_han_number(characters: str) -> int:
-    """Return a number below 10,000 in characters, as laws have it (一百〇五) or digit by digit (二〇二五); 0 for none."""
+    """Return a number below 10,000 in characters, as laws have it (一百〇五) or by digits (二〇二五); 0 for none."""
     characters = characters.translate(_ZEROS)
     if all(char in HAN_DIGITS for char in characters):
         return int("0" + "".join(str(HAN_DIGITS.index(char)) for char in characters))

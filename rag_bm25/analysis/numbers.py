@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 _NUMBER = rf"(?:\d{{1,4}}|[{HAN_NUMERALS}]{{1,9}})"
 _SEVERAL = rf"{_NUMBER}(?:\s?[、,\uff0c和及或至到~\-]\s?第?{_NUMBER})*"
 # None of 第一条件, 第一项目, 第一节目, 第一部分, 第一目标, 第一编号 and 第一款式.
-_UNIT = "(?P<unit>[条條](?!件)|[项項](?!目)|[节節](?![目日])|部(?![分门門队隊])|目(?![标標的])|[编編](?![号號])|款(?!式)|[章篇卷])"
+_UNIT = (
+    "(?P<unit>[条條](?!件)|[项項](?!目)|[节節](?![目日])|部(?![分门門队隊])"
+    "|目(?![标標的])|[编編](?![号號])|款(?!式)|[章篇卷])"
+)
 _PART = re.compile(rf"(?P<numbers>{_SEVERAL})[)）]?\s?{_UNIT}(?:之(?P<branch>{_NUMBER}))?")
 _SIMPLIFIED = str.maketrans("條項節編", "条项节编")
 # What tells a number of a part from a count, as in 三项措施: what stands before it.
@@ -42,7 +45,7 @@ _CHINESE_DATE = re.compile(
 # The look-behind stands after the first digit, so that it is only tried at digits.
 _DATES = (
     re.compile(r"(?P<year>[12](?<![\d.].)\d{3})([-/.])(?P<month>\d\d?)\2(?P<day>\d\d?)(?!\d)"),
-    re.compile(r"(?P<year>[12](?<![\w./-].)\d{3})[-/](?P<month>\d\d)(?![a-zA-Z\d_/-]|\.\d)"),
+    re.compile(r"(?P<year>[12](?<![a-zA-Z\d_./-].)(?:(?<=1)9|(?<=2)0)\d\d)[-/](?P<month>\d\d)(?![a-zA-Z\d_/-]|\.\d)"),
     re.compile(r"(?P<day>\d(?<![\d.].)\d?)\.(?P<month>\d\d?)\.(?P<year>\d{4})(?!\d|\.\d)"),
 )
 _JOINED_BEFORE, _JOINED_AFTER = re.compile(r"\w[._/-]$"), re.compile(r"[._/-][^\W_]")
