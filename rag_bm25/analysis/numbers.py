@@ -48,6 +48,8 @@ _DATES = (
     re.compile(r"(?P<year>[12](?<![a-zA-Z\d_./-].)(?:(?<=1)9|(?<=2)0)\d\d)[-/](?P<month>\d\d)(?![a-zA-Z\d_/-]|\.\d)"),
     re.compile(r"(?P<day>\d(?<![\d.].)\d?)\.(?P<month>\d\d?)\.(?P<year>\d{4})(?!\d|\.\d)"),
 )
+_OF_PARTS = "第条條章款"  # most Chinese texts without a number of a part have none of these
+_IN_DATES = re.compile(r"[12]\d{3}")
 _JOINED_BEFORE, _JOINED_AFTER = re.compile(r"\w[._/-]$"), re.compile(r"[._/-][^\W_]")
 _MONTHS, _DAYS = 12, 31
 _THOUSANDS = re.compile("(?<=\\d)[\u00a0\u2007\u2009\u202f](?=\\d{3}(?!\\d))")  # blanks that do not break
@@ -76,13 +78,15 @@ def part_times(text: str) -> str:
 
 def find_numbers(text: str) -> list[Number]:
     """Return the numbers of a normalised text in its order."""
-    found = chain(_dates(text), () if text.isascii() else _parts(text))
+    has_parts = not text.isascii() and any(char in text for char in _OF_PARTS)
+    has_dates = "月" in text or _IN_DATES.search(text)
+    found = chain(_dates(text) if has_dates else (), _parts(text) if has_parts else ())
     return sorted(found, key=lambda number: number.start)
 
 
-def is_part_number(term: str) -> bool:
-    """Return whether a term is the number of a part of a law."""
-    return term[0] == "第" and term[1:2].isdecimal()
+def is_article(term: str) -> bool:
+    """Return whether a term is the number of an article of a law."""
+    return term[0] == "第" and "条" in term and term[1:2].isdecimal()
 
 
 def number_terms(text: str) -> list[str]:

@@ -8,7 +8,7 @@ import pytest
 from support.memory_store import MemoryStore
 
 from rag_bm25 import BM25Index, IndexConfig, ParameterError, Query, QueryExpansion
-from rag_bm25.query.encoder import PART_WEIGHT
+from rag_bm25.query.encoder import ARTICLE_WEIGHT
 from rag_bm25.query.expansion import spell_numbers
 
 CHUNKS = {
@@ -62,8 +62,8 @@ def test_all_spellings_give_the_same_scores(law: BM25Index) -> None:
 
 def test_the_number_outweighs_the_name_of_the_law(law: BM25Index) -> None:
     (article,) = (term for term in law.explain("劳动第47条", "47").terms if term.term == "第47条")
-    assert article.factors == {"part_weight": PART_WEIGHT, "qtf": 1}
-    assert article.query_weight == pytest.approx(PART_WEIGHT * article.idf)
+    assert article.factors == {"article_weight": ARTICLE_WEIGHT, "qtf": 1}
+    assert article.query_weight == pytest.approx(ARTICLE_WEIGHT * article.idf)
 
 
 def test_digits_of_an_article_find_nothing_else() -> None:
