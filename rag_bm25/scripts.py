@@ -78,6 +78,9 @@ def script_of(char: str) -> Script:
 
 
 HAN_DIGITS = "零一二三四五六七八九"
+HAN_NUMERALS = f"{HAN_DIGITS}〇○十百千"
+"""The characters of numbers below 10,000; the first twelve are digits."""
+_ZEROS = str.maketrans("〇○", "零零")
 _HAN_UNITS = {"千": 1000, "百": 100, "十": 10}
 
 
@@ -93,12 +96,19 @@ def han_number(number: int) -> str:
     return spelt.rstrip("零").removeprefix("一" if 10 <= number < 20 else "")
 
 
+_HAN_NUMBER = re.compile(
+    r"(?:([{0}]?)(千))?零?(?:([{0}]?)(百))?零?(?:([{0}]?)(十))?零?((?<![百千])[{0}])?".format(HAN_DIGITS[1:])
+)
+
+
 def read_han_number(characters: str) -> int:
-    """Return the number in 1..9999 that `han_number` writes in these characters, or 0."""
-    number, digit = 0, 0
-    for char in characters:
-        size = _HAN_UNITS.get(char, 0)
-        number += (digit or 1) * size
-        digit = 0 if size else HAN_DIGITS.index(char)
-    number += digit
-    return number if han_number(number) == characters else 0
+    """Return a number below 10,000 in characters, as laws have it (一百〇五) or by digits (二〇二五); 0 for none."""
+    characters = characters.translate(_ZEROS)
+    if all(char in HAN_DIGITS for char in characters):
+        return int("0" + "".join(str(HAN_DIGITS.index(char)) for char in characters))
+    if (match := _HAN_NUMBER.fullmatch(characters)) is None:
+        return 0
+    *pairs, ones = match.groups("")
+    sizes = zip(pairs[::2], pairs[1::2], strict=True)
+    tens = sum(_HAN_UNITS[unit] * HAN_DIGITS.index(digit or "一") for digit, unit in sizes if unit)
+    return tens + (HAN_DIGITS.index(ones) if ones else 0)

@@ -20,6 +20,14 @@ from rag_bm25.analysis.normalization import (
     settle_capitals,
     settle_case,
 )
+from rag_bm25.analysis.numbers import (
+    cut_numbers,
+    join_thousands,
+    locate_numbers,
+    number_terms,
+    part_times,
+    respell_numbers,
+)
 from rag_bm25.analysis.phrases import PhraseAnalyzer, PhraseText, PhraseWords
 from rag_bm25.analysis.runs import (
     find_runs,
@@ -48,7 +56,7 @@ from rag_bm25.checks import check_choice
 from rag_bm25.vectors.terms import BIGRAM_MARK, QUESTION_MARK, is_word
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from rag_bm25.analysis.compounds import Compound
     from rag_bm25.analysis.config import Segmentation
@@ -105,7 +113,8 @@ class Analyzer(PhraseAnalyzer):
 
     def __call__(self, text: str) -> list[str]:
         """Return the tokens of a chunk, as :meth:`query` returns those of a query."""
-        return self._tokens(self._normal_form(text), self.config.segmentation, self._in_chunks)
+        form = self._normal_form(text)
+        return self._tokens(form, self.config.segmentation, self._in_chunks, number_terms(form))
 
     @property
     def has_channels(self) -> bool:
@@ -132,9 +141,12 @@ class Analyzer(PhraseAnalyzer):
             forms.append(form)
             if holds_segmented(form):
                 of_chunk = self._tokens_between(form, config.segmentation, kept)
-                words.add_tokens(of_chunk, kept.word_bigrams.of(form) if config.word_bigrams else ())
+                words.add_tokens(
+                    chain(of_chunk, number_terms(form)), kept.word_bigrams.of(form) if config.word_bigrams else ()
+                )
             else:
-                words.add_runs(find_runs_and_signs(form) if config.word_bigrams else find_runs(form))
+                runs = find_runs_and_signs(form) if config.word_bigrams else find_runs(form)
+                words.add_runs(runs, number_terms(form))
         return words, forms
 
     def query(self, text: str) -> list[str]:
@@ -199,6 +211,7 @@ class Analyzer(PhraseAnalyzer):
             else:
                 tokens += self._locate_between(piece, at)
             at += len(piece)
+        tokens += locate_numbers(form)
         if self.config.bigrams:
             tokens += locate_bigrams(form, self._in_chunks.dropped_chinese)
         if self.config.characters:
@@ -225,7 +238,7 @@ class Analyzer(PhraseAnalyzer):
         list of str
             In text order, without repeats.
         """
-        form = self._normal_form(settle_capitals(text))
+        form, _ = cut_numbers(self._normal_form(settle_capitals(text)))
         query = self._query(form)
         searched = {word for word in self._words(query.searched) if not is_stop_word(word, query.kept.dropped)}
         terms = query.question_terms if counted is None else counted
@@ -254,15 +267,16 @@ class Analyzer(PhraseAnalyzer):
 
     def phrase_text(self, text: str) -> PhraseText:
         # Of all plain characters, only an ellipsis becomes another number of signs: three dots.
-        return self._phrase_words.of(self._normal_form(text).replace("\u2026", "..."))
+        return self._phrase_words.of(respell_numbers(self._normal_form(text)).replace("\u2026", "..."))
 
     def phrase_terms(self, phrase: str) -> list[str]:
         # Without capitals: IT department has a bigram that it department lacks. With them: non-JavaScript is two words.
-        tokens, sure = self(phrase.casefold()), set(self.phrase_text(phrase).words)
-        marked = set(filterfalse(is_word, self(phrase)))
+        rest, numbers = cut_numbers(self._normal_form(phrase))
+        tokens, sure = self(rest.casefold()), set(self.phrase_text(phrase).words)
+        marked = set(filterfalse(is_word, self(rest)))
         if self._other_words is not None or self.config.compounds == "all":
             sure = set()  # a user word hides its parts, and U.S.A is not USA
-        return [
+        return numbers + [
             token
             for token in tokens
             if token in marked
@@ -297,9 +311,9 @@ class Analyzer(PhraseAnalyzer):
 
     def _normal_form(self, text: str) -> str:
         """Return the text in the form that is cut; user words are found in normalised text only."""
-        plain = self._other_words is None
+        text, plain = join_thousands(text), self._other_words is None
         form = plain_form(text, simplify=self.config.simplify) if plain else self._normalized(text)
-        return settle_case(join_lines(form))
+        return part_times(settle_case(join_lines(form)))
 
     def _pieces(self, text: str) -> list[str]:
         """Split a text at user words of mixed scripts, which are at the odd places."""
@@ -314,13 +328,14 @@ class Analyzer(PhraseAnalyzer):
 
     def _query(self, text: str) -> _Query:
         """Analyse a normalised query; less is dropped where it has no other words."""
+        text, numbers = cut_numbers(text)
         topic = text
         if self.config.query_stop_structures:
             topic = skip_stop_structures(text, self._exact.cut)
         mode = self.config.query_segmentation
         rest, phrases = self._cut_question_words(topic)
-        if words := self._words_beside_bigrams(rest, mode, self._in_queries):
-            every = self._tokens(topic, mode, self._in_chunks)
+        if words := [*self._words_beside_bigrams(rest, mode, self._in_queries), *numbers]:
+            every = self._tokens(topic, mode, self._in_chunks, numbers)
             return _Query(*_move_question_words(every, words, phrases), rest, self._in_queries)
         for searched in (topic, text):
             tokens = self._tokens(searched, mode, self._in_chunks)
@@ -352,12 +367,12 @@ class Analyzer(PhraseAnalyzer):
         words = sorted((word for word in self._in_queries.dropped_chinese if len(word) > 1), key=len, reverse=True)
         return re.compile("|".join(map(re.escape, words)) or r"(?!)")
 
-    def _tokens(self, text: str, mode: Segmentation, kept: _Kept) -> list[str]:
-        """Return the tokens of a normalised text; user words are tokens as they are."""
+    def _tokens(self, text: str, mode: Segmentation, kept: _Kept, numbers: Sequence[str] = ()) -> list[str]:
+        """Return the tokens of a normalised text and of its numbers; user words are tokens as they are."""
         if self._other_words is None and self.config.word_bigrams and not holds_segmented(text):
             words, word_bigrams = kept.word_bigrams.channels(text)
-            return [*words, *self._of_characters(text, kept), *word_bigrams]
-        tokens = self._words_beside_bigrams(text, mode, kept)
+            return [*words, *numbers, *self._of_characters(text, kept), *word_bigrams]
+        tokens = [*self._words_beside_bigrams(text, mode, kept), *numbers]
         tokens += self._of_characters(text, kept)
         if self.config.word_bigrams:
             tokens += self._word_bigrams.of(text)

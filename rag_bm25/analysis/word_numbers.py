@@ -42,9 +42,10 @@ class WordNumbers:
         self._runs, self._ends = array("i"), array("q")  # of all chunks, and where those of each chunk end
         self._terms, self._paired = _Numbers(), _Numbers({"": 0})  # "" cannot be paired
 
-    def add_runs(self, runs: Iterable[str]) -> None:
-        """Add a chunk by its runs and signs."""
+    def add_runs(self, runs: Iterable[str], words: Iterable[str] = ()) -> None:
+        """Add a chunk by its runs and signs, and words beside these."""
         self._runs.extend(map(self._of_run.__getitem__, runs))
+        self._runs.extend(map(self._of_word.__getitem__, words))
         self._ends.append(len(self._runs))
 
     def add_tokens(self, words: Iterable[str], bigrams: Iterable[str]) -> None:

@@ -335,10 +335,16 @@ def check_stem(name: str, stem: object) -> bool | str:
     """Return whether to stem English, or the name of another language of Snowball."""
     if isinstance(stem, bool):
         return stem
-    languages = _snowball().algorithms()
+    languages = stemmed_languages()
     if not isinstance(stem, str) or stem not in languages:
         raise parameter_error(name, f"True, False or one of {', '.join(languages)}", stem)
     return stem == ENGLISH or as_str(stem)
+
+
+def stemmed_languages() -> list[str]:
+    """Return the names of the languages of Snowball."""
+    languages: list[str] = _snowball().algorithms()
+    return languages
 
 
 def _snowball() -> Any:

@@ -19,7 +19,7 @@ from rag_bm25.cli.embedding import DenseSearch, Model, search_judged
 from rag_bm25.cli.gating import GateOptions
 from rag_bm25.cli.judgements import describe_missing, list_failing
 from rag_bm25.cli.rendering import render_comparison, render_evaluation, render_failing
-from rag_bm25.cli.settings import AUTO, COUNT_TITLES, IndexOptions, parse_grid
+from rag_bm25.cli.settings import AUTO, COUNT_TITLES, IndexOptions, parse_grid, with_language
 from rag_bm25.errors import InputError
 from rag_bm25.evaluation import BeirDataset
 from rag_bm25.evaluation.baseline import Baseline, RunRecorder
@@ -31,6 +31,7 @@ from rag_bm25.index.index import BM25Index
 from rag_bm25.index.searching.hybrid import FusionOptions
 from rag_bm25.index.settings import shared_side
 from rag_bm25.index.stored_config import parameters_of
+from rag_bm25.ingestion.language import MIN_CHUNKS
 from rag_bm25.query.query import Query
 from rag_bm25.weighting.query import QueryWeighting
 
@@ -133,7 +134,8 @@ def evaluate(
     earlier = gate.read(dataset)
     measures = gate.measures(measure or (), earlier)
     with place.open(model) as (plain, open_index), progress_bars(progress) as update:
-        configs = [_make_config(plain, {**base, **change}, dataset) for _, change in compared]
+        suited = with_language(plain, base, partial(_sample, dataset))
+        configs = [_make_config(suited, {**base, **change}, dataset) for _, change in compared]
         embed = model.embed_documents if model else None
         asked: SearchOptions = {**options, "weighting": configs[0].query_weighting()}
         known, by_words = earlier.queries if earlier else {}, dense.mode != "dense"
@@ -214,6 +216,12 @@ def _make_config(plain: IndexConfig, settings: Mapping[str, Any], dataset: BeirD
         return config
     mean = mean_length(dataset.corpus.values(), config.length_unit, config.build_analyzer())
     return replace(config, chunk_size=mean)
+
+
+def _sample(dataset: BeirDataset) -> list[str]:
+    """Return texts all over the corpus."""
+    texts = list(dataset.corpus.values())
+    return texts[:: max(1, len(texts) // MIN_CHUNKS)][:MIN_CHUNKS]
 
 
 def _reuse(index: BM25Index, config: IndexConfig) -> AbstractContextManager[BM25Index]:

@@ -31,6 +31,7 @@ from rag_bm25.cli.settings import (
     make_splitter,
     new_config,
     parse_storage,
+    with_language,
 )
 from rag_bm25.cli.sources import STDIN, STDIN_NAME, OriginOptions, ReadingFlags, add_stdin, note_left_out
 from rag_bm25.documents.contexts import HEADINGS
@@ -43,6 +44,7 @@ from rag_bm25.index.writing.workers import MAX_WORKERS
 from rag_bm25.ingestion.checking import MAX_REASONS_OF_SOURCE
 from rag_bm25.ingestion.files import SUFFIXES, FileSelection
 from rag_bm25.ingestion.ingesting import IngestReport, require_valid_files
+from rag_bm25.ingestion.language import sample_texts
 from rag_bm25.ingestion.pruning import DELETE, MAX_DELETE
 from rag_bm25.ingestion.source_roots import SourceRoot
 from rag_bm25.ingestion.watching import Pause, Watcher
@@ -191,7 +193,8 @@ def ingest(
     def ingest_rows(rows: ingestion.CollectionRows) -> bool:
         """Ingest rows, and return whether all of them were valid."""
         checks: list[Check] = [check, partial(rows.require_valid, strict=strict)]
-        index = open_index(rows if origin.vector_field else model, checks=checks, create=True)
+        dense = rows if origin.vector_field else model
+        index = open_index(dense, checks=checks, create=True, sample=rows.sample_texts)
         with index, target_of(index) as target, progress_bars(progress) as bars:
             start = time.perf_counter()
             report = rows.ingest_into(target, progress=bars, **writing)
@@ -201,7 +204,12 @@ def ingest(
     def ingest_found(found: FileSelection) -> bool:
         """Ingest files, and return whether all of them were valid; the index is open meanwhile only."""
         checks: list[Check] = [check, partial(require_valid_files, found=found, strict=strict, **shaping)]
-        index, checked = open_index(model, checks=checks, create=bool(found.files)), as_usage("--chunk-overlap")
+
+        def sample(config: IndexConfig) -> list[str]:
+            return sample_texts(found.files, make_splitter(config, chunk_overlap, split_size), sources.reading())
+
+        index = open_index(model, checks=checks, create=bool(found.files), sample=sample)
+        checked = as_usage("--chunk-overlap")
         with index, target_of(index) as target, ingest_bar(progress, found.size) as update, checked:
             start = time.perf_counter()
             report = ingestion.ingest(
@@ -314,10 +322,11 @@ def _open_or_create(
     storage: StorageOptions | None,
     create: bool,
     read_only: bool,
+    sample: Callable[[IndexConfig], Sequence[str]],
 ) -> BM25Index:
     """Open the index, which must have the given settings, or create it with them unless a check refuses.
 
-    One that is only to be read is created in memory.
+    One that is only to be read is created in memory. A sample of the texts of a new one tells their language.
     """
     try:
         index = place.open(storage=storage, read_only=read_only)
@@ -328,6 +337,7 @@ def _open_or_create(
         config = config if model is None else model.with_dense_field(config)
         for check in checks:
             check(config)
+        config = with_language(config, given, partial(sample, config))
         if read_only:
             return BM25Index.open(":memory:", place.collection, config=config)
         return place.open(config=config, storage=storage)

@@ -29,16 +29,20 @@ def stats(place: opt.IndexAddress, namespace: opt.StatsNamespaces = None, as_jso
 
     s, k1' and b' show the effect of the chunk size: the exact BM25, with the measured mean length, that scores the
     same. There is a warning if s is below 0.8 or above 4, which has cost quality on judged sets, and
-    one if more than half of the chunks have what may be a name: if most queries do, too, idf=lucene is better.
+    one if more than half of the chunks have what may be a name, or three other words: if most queries do, too,
+    idf=lucene is better. What searches go by is shown where it is not the
+    default, such as what `rag-bm25 set` has set.
     """
     with place.open_existing(read_only=True) as index:
         figures = index.stats(namespace=namespace or None)
         names = index.frequent_names(namespace=namespace or None)
+        given = changed_query_side(index.config)
     warnings = {
         "drift_warning": drift_warning(figures.chunk_size_ratio, figures.num_chunks, figures.k1, figures.b),
         "idf_warning": idf_warning(figures.idf, names),
     }
-    print_result(as_json, {**asdict(figures), "frequent_names": names, **warnings}, render_stats(figures))
+    result = {**asdict(figures), "searches_by": given, "frequent_names": names, **warnings}
+    print_result(as_json, result, render_stats(figures, given))
     there = join_first(map(name_namespace, figures.namespaces)) or "none"
     for name in namespace or ():
         if name not in figures.namespaces:

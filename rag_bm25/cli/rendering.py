@@ -120,8 +120,8 @@ def _make_snippet(hit: Hit, width: int) -> Text:
 # Tables
 
 
-def render_stats(stats: IndexStats) -> Text:
-    """Return the figures of an index, and the effect of its chunk size."""
+def render_stats(stats: IndexStats, searches_by: Mapping[str, str]) -> Text:
+    """Return the figures of an index, the effect of its chunk size, and what searches go by."""
     unit = unit_name(stats.length_unit)
     means = {"bigrams": stats.average_bigram_idf, "characters": stats.average_character_idf}
     of_channels = "".join(f", {mean:.4f} of {name}" for name, mean in means.items() if mean)
@@ -138,6 +138,8 @@ def render_stats(stats: IndexStats) -> Text:
         "k1', b'": f"{stats.effective_k1:.3f}, {stats.effective_b:.3f}: effective k1 and b, with the mean length",
         "engine": _format_storage(stats.storage),
     }
+    if searches_by:
+        rows["searches by"] = ", ".join(f"{name} {value}" for name, value in searches_by.items())
     if stats.k1_growth is not None:
         rows["k1 of terms"] = f"learned at {stats.k1_learned}; N is {stats.k1_growth:.3f} times that of then"
     return _format_lines(Text(stats.name, style="bold"), rows)

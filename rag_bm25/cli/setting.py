@@ -10,7 +10,7 @@ from rag_bm25.cli.console import print_result
 from rag_bm25.cli.rendering import render_query_side
 from rag_bm25.hits.options import QueryDefaults
 from rag_bm25.index.config import query_side
-from rag_bm25.index.query_defaults import flat_query_side
+from rag_bm25.index.query_defaults import flat_query_side, shown_value
 from rag_bm25.index.stored_config import query_side_to_dict
 from rag_bm25.query.expansion import QueryExpansion
 from rag_bm25.query.synonyms import Synonyms
@@ -43,5 +43,5 @@ def set_(
         if defaults:
             index.set_query_defaults(**defaults)
         config, name = index.config, index.stats().name
-    shown = {what: "none" if value is None else f"{value}" for what, value in flat_query_side(config).items()}
+    shown = {what: shown_value(value) for what, value in flat_query_side(config).items()}
     print_result(as_json, query_side_to_dict(query_side(config)), render_query_side(name, shown))

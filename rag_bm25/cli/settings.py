@@ -1,6 +1,6 @@
 """Settings of an index on the command line: flags for the most common ones, ``--set`` and ``--compare`` for all."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import product
@@ -9,12 +9,14 @@ from typing import Annotated, Any, TypeAlias
 
 import typer
 
-from rag_bm25.analysis import TextAnalyzer, read_stop_words, read_user_words
+from rag_bm25.analysis import AnalyzerConfig, TextAnalyzer, read_stop_words, read_user_words
 from rag_bm25.cli import options as opt
+from rag_bm25.cli.console import print_note
 from rag_bm25.definitions import Value, once, options_of
 from rag_bm25.errors import ParameterError
 from rag_bm25.index.config import OF_QUERIES, IndexConfig
 from rag_bm25.index.settings import SETTINGS, read_setting, with_settings
+from rag_bm25.ingestion.language import describe, settings_for
 from rag_bm25.ingestion.splitting import Splitter, splitter
 from rag_bm25.store.storage import StorageOptions
 from rag_bm25.weighting.idf import IdfName
@@ -153,6 +155,15 @@ def parse_storage(texts: list[str] | None) -> StorageOptions | None:
 def new_config(chunk_size: float, analyzer: TextAnalyzer | None, given: Mapping[str, Any]) -> IndexConfig:
     """Return the config of a new index: titles and headings count unless the settings say otherwise."""
     return with_settings(opt.with_analyzer(IndexConfig(chunk_size), analyzer), {**COUNT_TITLES, **given})
+
+
+def with_language(config: IndexConfig, given: Mapping[str, Any], sample: Callable[[], Sequence[str]]) -> IndexConfig:
+    """Return the config of a new index with what suits the language of its texts, unless a stem is given; tell it."""
+    if "stem" in given or not isinstance(config.analyzer, AnalyzerConfig):
+        return config
+    if settings := settings_for(sample(), given):
+        print_note(f"{describe(settings)} hold for the new index (--set stem=true keeps English stems)")
+    return with_settings(config, settings)
 
 
 @contextmanager

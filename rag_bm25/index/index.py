@@ -1458,9 +1458,10 @@ class BM25Index:
         return with_learned(found, now.live.view.term_k1, statistics.num_chunks)
 
     def frequent_names(self, *, namespace: Namespaces = None) -> list[str]:
-        """Return what more than half of the chunks have and may be a name: two words, or a word of three ideographs.
+        """Return words of more than half of the chunks that most queries may have.
 
-        Where queries have it, too, ``idf="lucene"`` is better than ``epsilon``, which weighs it more than rarer words.
+        These may be names, two words or a word of three ideographs; and other words, if there are three or more of
+        them, as in a language whose stop words are unknown. Where queries have it, too, ``idf="lucene"`` is better than ``epsilon``, which weighs it more than rarer words.
         The first call reads all terms.
 
         Parameters

@@ -46,6 +46,17 @@ def flat_query_side(config: IndexConfig) -> dict[str, Any]:
     return {**flat, **given_fields(config.expansion)}
 
 
+def changed_query_side(config: IndexConfig) -> dict[str, str]:
+    """Return the parameters of the query side that are not the defaults, as people read them."""
+    usual, flat = flat_query_side(IndexConfig(config.chunk_size)), flat_query_side(config)
+    return {name: shown_value(value) for name, value in flat.items() if value != usual[name]}
+
+
+def shown_value(value: object) -> str:
+    """Return a parameter as people read it."""
+    return "none" if value is None else f"{value}"
+
+
 def check_expansion(expansion: QueryExpansion, analyzer: TextAnalyzer) -> None:
     """Refuse synonyms of which the analyzer drops all words: otherwise every search would fail."""
     if expansion.rules is not None:

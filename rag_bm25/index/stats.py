@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
-from rag_bm25.vectors.terms import is_bigram, is_cjk, is_word_bigram, term_text
+from rag_bm25.vectors.terms import is_cjk, is_word_bigram, term_text
 from rag_bm25.weighting.calibration import MIN_CHUNKS, effective_parameters
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rag_bm25.weighting.term_k1 import TermK1
 
 MIN_NAME = 3  # ideographs
+MIN_WORDS = 3
 
 
 @dataclass(frozen=True)
@@ -129,16 +130,28 @@ def find_frequent_names(
 
 
 def frequent_names(dfs: Iterable[tuple[str, int]], chunks: int, written: Callable[[str], str] = term_text) -> list[str]:
-    r"""Return the terms of more than half of the chunks that are as long as a name, two words or three ideographs.
+    r"""Return the terms of more than half of the chunks that most questions may have.
 
-    The most frequent come first, as `written` says that texts write them; fewer than 100 chunks predict little.
+    These are names, two words or three ideographs, and other words if there are three or more of them, as where *dans*,
+    *la* and *que* are no stop words. The most frequent come first, as `written` says that texts write them; fewer than
+    100 chunks predict little.
 
     >>> frequent_names([("招生", 900), ("\0acme robotics", 600), ("中国人民大学", 700)], 1_000)
     ['中国人民大学', 'acme robotics']
+    >>> frequent_names([("dan", 900), ("la", 800), ("que", 700)], 1_000)
+    ['dan', 'la', 'que']
     """
-    names = ((-df, term) for term, df in dfs if 2 * df > chunks >= MIN_CHUNKS and _is_name(term))
-    return [written(term) for _, term in sorted(names)]
+    frequent = sorted((-df, term) for term, df in dfs if 2 * df > chunks >= MIN_CHUNKS)
+    names = [term for _, term in frequent if _is_name(term)]
+    of_names = " ".join(map(term_text, names))
+    words = [term for _, term in frequent if _is_plain_word(term) and term not in of_names]
+    found = {*names, *(words if len(words) >= MIN_WORDS else ())}
+    return [written(term) for _, term in frequent if term in found]
 
 
 def _is_name(term: str) -> bool:
-    return is_word_bigram(term) or (not is_bigram(term) and is_cjk(term) and len(term) >= MIN_NAME)
+    return is_word_bigram(term) or (_is_plain_word(term) and is_cjk(term) and len(term) >= MIN_NAME)
+
+
+def _is_plain_word(term: str) -> bool:
+    return term.isalpha() and len(term) > 1

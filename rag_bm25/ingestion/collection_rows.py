@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import numpy as np
@@ -17,6 +17,7 @@ from rag_bm25.index.config import require_dense_field
 from rag_bm25.index.writing.pipeline import WriteOptions
 from rag_bm25.ingestion.checking import RowChecker
 from rag_bm25.ingestion.ingesting import MAX_SHOWN, IngestReport, choose_embedder, require_valid
+from rag_bm25.ingestion.language import MIN_CHUNKS
 from rag_bm25.ingestion.owners import Owners, Placed
 from rag_bm25.ingestion.pruning import MAX_DELETE, check_max_delete, delete_command, why_too_many
 from rag_bm25.ingestion.rows import COLLECTION, Row, RowFields, row_id, row_text
@@ -179,6 +180,22 @@ class CollectionRows:
             reasons = "; ".join(checker.reasons[:MAX_SHOWN])
             which = f"that is valid: {reasons}" if reasons else "to ingest"
             raise InputError(f"no index was created, since {self._reader.collection} has no row {which}")
+
+    def sample_texts(self, config: IndexConfig) -> list[str]:
+        """Return texts of the first valid rows, as many as it takes to guess their language.
+
+        Parameters
+        ----------
+        config : IndexConfig
+            That of the index.
+
+        Returns
+        -------
+        list of str
+            None longer than a chunk may be.
+        """
+        chunks = _RowsChecker(self._reader, config, None, "").chunks()
+        return [chunk.text for chunk in islice(chunks, MIN_CHUNKS)]
 
     def ingest_into(
         self,

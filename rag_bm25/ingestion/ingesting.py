@@ -15,6 +15,7 @@ from rag_bm25.index.config import require_dense_field
 from rag_bm25.ingestion.checking import FileChecker
 from rag_bm25.ingestion.contextualizing import contextualizer
 from rag_bm25.ingestion.files import FileSelection
+from rag_bm25.ingestion.language import keep_sample, language_notes
 from rag_bm25.ingestion.obsolete import Coverage, ObsoleteChunks, has_sources
 from rag_bm25.ingestion.owners import Owners
 from rag_bm25.ingestion.pruning import MAX_DELETE, check_max_delete, choose_pruned, delete_command
@@ -209,7 +210,9 @@ def ingest(
         report_progress(progress, "bytes", skipped + checker.bytes_until(chunks.done), found.size)
         report_progress(progress, "chunks", unchanged.total + chunks.done)
 
-    written = unchanged + earlier.add(checker.chunks(earlier.digest_each(unread)), embed, report, workers)
+    texts: list[str] = []
+    chunks = checker.chunks(earlier.digest_each(unread))
+    written = unchanged + earlier.add(keep_sample(chunks, texts) if is_empty else chunks, embed, report, workers)
     report_progress(progress, "bytes", found.size, found.size)
     report_progress(progress, "chunks", written.total)
     obsolete = ObsoleteChunks.find(earlier.not_given(checker.owners.given), coverage, checker)
@@ -233,6 +236,7 @@ def ingest(
             *_gone_notes(index, names, namespace),
             *_encoding_notes(checker.encodings, sources.of),
             *_empty_notes(checker, earlier.num_chunks),
+            *language_notes(index.config, texts),
         ],
         rejected=checker.rejected,
         reasons=checker.reasons,

@@ -223,10 +223,10 @@ def sample(
     """
     shuffled = list(files)
     Random(seed).shuffle(shuffled)  # noqa: S311
-    yield from islice((piece for file in shuffled for piece in _read_leniently(file, split, options)), size)
+    yield from islice((piece for file in shuffled for piece in read_leniently(file, split, options)), size)
 
 
-def _read_leniently(file: SourceFile, split: Splitter, options: ReadOptions) -> Iterator[Piece]:
+def read_leniently(file: SourceFile, split: Splitter, options: ReadOptions) -> Iterator[Piece]:
     """Yield the pieces of a file up to its first error."""
     with suppress(InputError, OSError):
         yield from read_file(file, split, options, reject=lambda _error: None)

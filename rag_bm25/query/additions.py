@@ -61,13 +61,11 @@ class ExpandedQuery:
     questions: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))  # the boost of each occurrence
     texts: list[str] = field(default_factory=list)  # that its own terms are of
     additions: Counter[Addition] = field(default_factory=Counter)
-    numerals: set[str] = field(default_factory=set)  # of its own terms, the digits of articles
 
     def own_terms(self) -> list[QueryTerm]:
         """Return the terms of the query itself."""
-        not_plain = self.boosts.keys() | self.numerals
         return [
-            QueryTerm(term, qtf, self._own_source(term) if term in not_plain else PLAIN_SOURCE)
+            QueryTerm(term, qtf, TermOrigin(factors=self.mean_boost(term)) if term in self.boosts else PLAIN_SOURCE)
             for term, qtf in self.own.items()
         ]
 
@@ -98,9 +96,6 @@ class ExpandedQuery:
                 if term not in self.own and boost > heaviest.get(term, (0.0,))[0]:
                     heaviest[term] = boost, QueryTerm(term, qtf, source)
         return [term for _, term in heaviest.values()]
-
-    def _own_source(self, term: str) -> TermOrigin:
-        return TermOrigin(factors=self.mean_boost(term), within_chinese=term in self.numerals)
 
     def groups(self, ids: Mapping[str, int], analyzer: TextAnalyzer) -> Iterator[TermGroup]:
         """Yield the words of the query, and what stands for them; a compound is one word, in each of its ways."""

@@ -19,7 +19,7 @@ from rag_bm25.definitions import UNSET, check_fields, fill, repr_of_given
 from rag_bm25.query.additions import Addition, ExpandedQuery
 from rag_bm25.query.spelling import MAX_LOOKUPS, Fuzzy, Speller, most_frequent
 from rag_bm25.query.synonyms import Synonyms
-from rag_bm25.scripts import HAN_DIGITS, han_number, read_han_number
+from rag_bm25.scripts import HAN_NUMERALS, han_number, read_han_number
 from rag_bm25.vectors.terms import BIGRAM_MARK, is_single, is_word
 
 if TYPE_CHECKING:
@@ -39,7 +39,11 @@ All have the same weight, by the IDF of the most frequent one: which of them a c
 prefixes of a query are completed; any others are words like all others.
 """
 
-_NUMBERED = re.compile(rf"第\s*(?:(\d{{1,4}})|([{HAN_DIGITS}十百千]{{1,7}}))\s*([条條章节節款项項编編篇卷部])")
+_TWO, _FIRST_YEAR = 2, 1000
+_QUANTITY = re.compile(
+    rf"(?<![\d.,第月{HAN_NUMERALS}两])(?:(\d{{1,3}})|([{HAN_NUMERALS}两]{{1,6}}))\s?"
+    "(个月|[年天日周岁倍元级届]|小时|分钟|万元|亿元)(?![代度份级])"
+)
 
 
 @dataclass(frozen=True, repr=False)
@@ -57,8 +61,7 @@ class QueryExpansion:
         Whether a synonym of several words is searched for as a phrase: by the bigrams across its words, if the index
         has these for all of them. If not, each of its words counts by itself.
     numerals : bool
-        Whether the number of an article, chapter or other part of a law is also searched for in its other spelling:
-        第四十七条 for 第47条, and the reverse.
+        Whether a quantity is also searched for in its other spelling: 十年 for 10年, and the reverse.
 
     Examples
     --------
@@ -161,7 +164,7 @@ class Expander:
             words = list(filter(is_word, counts))
             expanded.additions.update(_respellings(speller, part, words))
         if self.expansion.numerals:
-            expanded.additions.update(self._spelt_numbers(part, expanded.numerals))
+            expanded.additions.update(self._spelt_numbers(part))
 
     def _synonyms(self, match: SynonymMatch, words: Sequence[str], boost: float) -> Iterator[Addition]:
         """Yield the synonyms of a piece of a query."""
@@ -172,11 +175,10 @@ class Expander:
             phrase = substitute.analysed.phrase if self.expansion.synonym_phrases else ()
             yield Addition(substitute.analysed, frozenset(stands_for), reason, match.source.words, factors, phrase)
 
-    def _spelt_numbers(self, part: QueryPart, numerals: set[str]) -> Iterator[Addition]:
-        """Yield the numbers of articles in their other spelling, which weighs no more than what is written."""
+    def _spelt_numbers(self, part: QueryPart) -> Iterator[Addition]:
+        """Yield the quantities in their other spelling, which weighs no more than what is written."""
         for number in spell_numbers(part.text):
-            written, spelling, digits = (AnalysedText.of_query(self.analyzer, text) for text in number)
-            numerals.update(digits.words)
+            written, spelling = (AnalysedText.of_query(self.analyzer, text) for text in number)
             if written.words and spelling.words:
                 phrase = spelling.phrase if self.expansion.synonym_phrases else ()
                 reason = f"{number.written!r} as {number.spelling!r}"
@@ -235,18 +237,19 @@ def _boost(boost: float) -> tuple[tuple[str, float], ...]:
 
 
 class SpeltNumber(NamedTuple):
-    """A number of an article, in digits or in characters."""
+    """A quantity, in digits or in characters."""
 
     written: str
     spelling: str  # all of what is written, with the number in characters, or in digits
-    digits: str = ""  # of what is written
 
 
 def spell_numbers(text: str) -> Iterator[SpeltNumber]:
-    """Yield the numbers of articles, chapters and other parts of a law: 第47条 is 第四十七条."""
-    for match in _NUMBERED.finditer(text):
-        written, digits, characters, unit = match.group(0, 1, 2, 3)
-        number = int(digits) if digits else read_han_number(characters)
-        if number:
-            spelt = han_number(number) if digits else str(number)
-            yield SpeltNumber(written, f"第{spelt}{unit}", digits or "")
+    """Yield the quantities of a text in their other spelling: 10年 is 十年, and 2年 is 二年 and 两年."""
+    for match in _QUANTITY.finditer(text):
+        digits, characters, unit = match.groups()
+        number = int(digits) if digits else read_han_number(characters.replace("两", "二"))
+        if not 0 < number < _FIRST_YEAR:
+            continue
+        spellings = [han_number(number), *(["两"] if number == _TWO else [])] if digits else [str(number)]
+        for spelling in spellings:
+            yield SpeltNumber(match[0], spelling + unit)
