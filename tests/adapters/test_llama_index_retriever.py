@@ -28,8 +28,8 @@ from rag_bm25 import (
     StoreError,
 )
 from rag_bm25.definitions import options_of
+from rag_bm25.hits.fusion import Weighted
 from rag_bm25.hits.options import SearchOptions
-from rag_bm25.index.searching.fusion import Weighted
 from rag_bm25.index.searching.hybrid import HybridOptions
 
 needs_llama_index = pytest.mark.usefixtures("llama")
