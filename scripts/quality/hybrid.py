@@ -151,9 +151,8 @@ def measured(folder: Path, vectors: Path, kept: Path | None) -> list[Pair]:
                 print(f"{name}, {arm}: {pairs[arm].values['dense'].mean():.3f}", file=sys.stderr, flush=True)
         if file:
             file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(
-                json.dumps({arm: [_to_lists(pair.values), _to_lists(pair.few)] for arm, pair in pairs.items()})
-            )
+            plain = {arm: [_to_lists(pair.values), _to_lists(pair.few)] for arm, pair in pairs.items()}
+            file.write_text(json.dumps(plain))
     return list(pairs.values())
 
 
@@ -187,9 +186,8 @@ def measure_pair(name: str, arm: str, both: Arms) -> Pair:
     """Measure all fusions, and weights that are measured on sixty of the queries."""
     values = {fusion: both.values(one) for fusion, one in FUSIONS.items()}
     few = {fusion: both.values(one, FEW) for fusion, one in FUSIONS.items() if isinstance(one, Weighted)}
-    values[MEASURED] = values_on_others(
-        {CANDIDATES[0]: values["z-score .4"], **{one: both.values(one) for one in TRIED}}
-    )
+    tried = {CANDIDATES[0]: values["z-score .4"], **{one: both.values(one) for one in TRIED}}
+    values[MEASURED] = values_on_others(tried)
     return Pair(name, arm, values, few)
 
 
@@ -251,8 +249,9 @@ def group_of(pair: Pair) -> str:
 def summary(pairs: Sequence[Pair]) -> dict[str, Any]:
     """Return the table: of each fusion and group of pairs, its mean, its gain and how often it is worse or better."""
     groups = [name for name in (*STRENGTHS, *MODELS) if any(group_of(pair) == name for pair in pairs)]
-    halves = {"chosen on": [pair for pair in pairs if pair.set in CHOSEN_ON]}
-    halves["shown on"] = [pair for pair in pairs if pair.set not in CHOSEN_ON]
+    halves: dict[str, list[Pair]] = {"chosen on": [], "shown on": []}
+    for pair in pairs:
+        halves["chosen on" if pair.set in CHOSEN_ON else "shown on"].append(pair)
     names = {str(FUSIONS[name]): name for name in FUSIONS}
     chosen = max(
         (names[str(one)] for one in CANDIDATES),
@@ -320,7 +319,8 @@ def _significant(tests: Sequence[Any]) -> dict[str, int]:
 def report(result: Mapping[str, Any]) -> Iterator[str]:
     """Yield the tables as Markdown."""
     groups = result["groups"]
-    yield f"| nDCG@10, worse / better than the better arm | {' | '.join(f'{name} ({n})' for name, n in groups.items())} |"
+    heads = " | ".join(f"{name} ({pairs})" for name, pairs in groups.items())
+    yield f"| nDCG@10, worse / better than the better arm | {heads} |"
     yield "|---" * (1 + len(groups)) + "|"
     for name, cells in result["fusions"].items():
         shown = [f"{short(cell['ndcg@10'])}, {cell['worse']} / {cell['better']}" for cell in cells.values()]
