@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from rag_bm25.evaluation import BeirDataset
     from rag_bm25.evaluation.changes import Changes, QueryChange
     from rag_bm25.evaluation.comparison import PairedTest
+    from rag_bm25.evaluation.fusion import FusionCalibration
     from rag_bm25.evaluation.running import EvaluationResult
     from rag_bm25.index.config import IndexConfig
-    from rag_bm25.evaluation.fusion import FusionCalibration
     from rag_bm25.index.maintenance.answers import AnswerCalibration
     from rag_bm25.index.maintenance.learning import LearnedK1
     from rag_bm25.index.stats import IndexStats
