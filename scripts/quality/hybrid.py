@@ -18,7 +18,7 @@ import sys
 from argparse import ArgumentParser
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -77,17 +77,28 @@ class Arms:
     dense: Matrix
     gains: Matrix
 
+    @cached_property
+    def orders(self) -> list[list[list[int]]]:
+        """The first documents of each arm, query by query; those without a word of the query are not in the first."""
+        sparse, dense = (best(of, HEAD).tolist() for of in (self.sparse, self.dense))
+        found = np.count_nonzero(self.sparse, axis=1)
+        return [[words[:count], similar] for words, count, similar in zip(sparse, found, dense, strict=True)]
+
     def values(self, fusion: Fusion, head: int = HEAD) -> Values:
         """Return the nDCG@10 of each query by the library's own fusion of the first candidates of each arm."""
-        rankings = [self._fused(at, fusion, head) for at in range(len(self.gains))]
-        return ndcg([gains[ranking] for gains, ranking in zip(self.gains, rankings, strict=True)], self.gains)
+        ranked = [self._fused(at, fusion, head) for at in range(len(self.gains))]
+        return ndcg([gains[ids] for gains, ids in zip(self.gains, ranked, strict=True)], self.gains)
 
     def _fused(self, at: int, fusion: Fusion, head: int) -> list[int]:
-        sparse, dense = self.sparse[at], self.dense[at]
-        first = [best(sparse, head)[: int((sparse > 0).sum())], best(dense, head)]
-        found = first if isinstance(fusion, RRF) else [sorted({*first[0], *first[1]})] * 2
-        arms = [{str(n): float(of[n]) for n in some} for of, some in zip((sparse, dense), found, strict=True)]
-        fused = fusion.fuse(arms[0] if sparse.any() else {}, arms[1], 1.0)
+        found = [order[:head] for order in self.orders[at]]
+        if not isinstance(fusion, RRF):  # each arm scores what the other one has found, unless it has found nothing
+            union = sorted({*found[0], *found[1]})
+            found = [union if some else [] for some in found]
+        sparse, dense = (
+            dict(zip(map(str, some), of[at][some].tolist(), strict=True))
+            for of, some in zip((self.sparse, self.dense), found, strict=True)
+        )
+        fused = fusion.fuse(sparse, dense, 1.0)
         return sorted(map(int, fused), key=lambda n: (-fused[str(n)], n))[:K]
 
 
@@ -105,10 +116,9 @@ class Pair:
         return max(self.values["sparse"], self.values["dense"], key=lambda values: float(values.mean()))
 
 
-def best(scores: Values, count: int) -> list[int]:
-    """Return the places of the highest scores, best first."""
-    order = np.lexsort((np.arange(len(scores)), -scores))
-    return order[:count].tolist()  # type: ignore[no-any-return]
+def best(scores: Matrix, count: int) -> NDArray[np.int64]:
+    """Return the places of the highest scores of each query, best first, equal ones in the order of the documents."""
+    return np.argsort(-scores, axis=1, kind="stable")[:, :count]
 
 
 def ndcg(ranked: Sequence[Values], gains: Matrix) -> Values:
@@ -238,7 +248,7 @@ def stand_in(arms: Arms, distance: float, kind: int) -> Arms | None:
 
 
 def _alone(gains: Matrix, scores: Matrix) -> Values:
-    return ndcg([of[best(row, K)] for of, row in zip(gains, scores, strict=True)], gains)
+    return ndcg(list(np.take_along_axis(gains, best(scores, K), axis=1)), gains)
 
 
 def group_of(pair: Pair) -> str:
