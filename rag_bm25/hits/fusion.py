@@ -142,8 +142,8 @@ class Weighted(FusionMethod):
     {'a': 1.0, 'b': 1.0, 'c': 0.0}
     """
 
-    sparse: ArmWeight = 0.5
-    dense: ArmWeight = 0.5
+    sparse: ArmWeight = 0.4
+    dense: ArmWeight = 0.6
     normalization: Normalization = "z-score"
 
     def __post_init__(self) -> None:
