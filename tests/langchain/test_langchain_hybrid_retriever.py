@@ -70,6 +70,14 @@ class TestModes:
         for found in ways(retriever, query, fusion=fusion, score_key="score"):
             assert [(document.id, document.metadata["score"]) for document in found] == expected
 
+    def test_the_fusion_that_the_index_was_set_to_is_the_default(
+        self, retriever: MilvusHybridRetriever, dense_index: BM25Index
+    ) -> None:
+        dense_index.set_query_defaults(fusion=Weighted(0, 1))
+        expected = ids(retriever.invoke("fade", mode="dense"))
+        assert [ids(found) for found in ways(retriever, "fade")] == [expected] * 4
+        assert ids(retriever.invoke("fade", fusion=Weighted(1, 0)))[:2] == ["a", "d"]
+
     @pytest.mark.parametrize("query", QUERIES)
     def test_one_arm_is_its_own_search(
         self, retriever: MilvusHybridRetriever, dense_index: BM25Index, query: str
