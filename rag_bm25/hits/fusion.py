@@ -99,7 +99,18 @@ class RRF(FusionMethod):
         check_fields(self)
 
     def upper_bound(self, candidates: int) -> float:  # noqa: ARG002 - of scores
-        """Return the fused score of rank 1 in both arms."""
+        """Return the fused score of rank 1 in both arms.
+
+        Parameters
+        ----------
+        candidates : int
+            Maximum number of candidates that are fused at once.
+
+        Returns
+        -------
+        float
+            The bound.
+        """
         return 2 / (self.k + 1)
 
     def fuse(self, sparse: ArmScores, dense: ArmScores, bound: float) -> dict[str, float]:  # noqa: ARG002 - of scores
@@ -152,9 +163,19 @@ class Weighted(FusionMethod):
         check_parameter("the sum of both weights", total, "> 0", total > 0)
 
     def upper_bound(self, candidates: int) -> float:
-        """Return the fused score of the best in both arms; with "bound", dense scores above 1 can exceed it.
+        """Return a maximum of the fused scores: the highest of n is at most sqrt(2n) deviations above the lowest.
 
-        Of n scores, the highest is at most sqrt(2n) standard deviations above the lowest.
+        With "bound", dense scores above 1 can exceed it.
+
+        Parameters
+        ----------
+        candidates : int
+            Maximum number of candidates that are fused at once.
+
+        Returns
+        -------
+        float
+            The bound.
         """
         of_an_arm = math.sqrt(2 * candidates) if self.normalization == "z-score" else 1.0
         return (self.sparse + self.dense) * of_an_arm
