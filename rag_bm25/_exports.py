@@ -22,6 +22,7 @@ from rag_bm25.errors import (
 from rag_bm25.events import Event, Progress
 from rag_bm25.hits.boosts import Decay, FunctionBoost, ValueBoost
 from rag_bm25.hits.diversity import MMR, NearDuplicates
+from rag_bm25.hits.fusion import RRF, Weighted
 from rag_bm25.hits.groups import Grouping
 from rag_bm25.hits.highlights import Highlighting
 from rag_bm25.hits.options import SearchOptions
@@ -31,7 +32,6 @@ from rag_bm25.index.config import IndexConfig
 from rag_bm25.index.group import IndexGroup
 from rag_bm25.index.index import BM25Index
 from rag_bm25.index.maintenance.verification import RepairReport, VerifyReport
-from rag_bm25.index.searching.fusion import RRF, Weighted
 from rag_bm25.index.searching.hybrid import FusionOptions
 from rag_bm25.index.stats import IndexStats
 from rag_bm25.query.diagnosis import Diagnosis

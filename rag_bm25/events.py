@@ -21,6 +21,7 @@ event          level  counts                                  when
 ``stale``      WARN   ``failures``                            a refresh in the background failed
 ``damage``     WARN   ``findings``                            the statistics are damaged: run repair
 ``incomplete`` WARN   ``candidates``                          so many chunks do not decide which hits are first
+``no_vector``  WARN   ``queries``                             a hybrid search had no embedding, but words alone
 =============  =====  ======================================  ===================================================
 """
 

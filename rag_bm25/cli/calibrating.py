@@ -14,13 +14,15 @@ from rag_bm25.analysis.places import written_form
 from rag_bm25.analysis.text import TextAnalyzer
 from rag_bm25.cli import options as opt
 from rag_bm25.cli.console import print_note, print_result, progress_bars
+from rag_bm25.cli.embedding import FORM, Embedding, load_model
 from rag_bm25.cli.judgements import note_missing
-from rag_bm25.cli.rendering import render_answers, render_calibration, render_k1
+from rag_bm25.cli.rendering import count, render_answers, render_calibration, render_fusion, render_k1
 from rag_bm25.cli.settings import DEFAULT_CHUNK_SIZE, K1, B, IndexOptions, Settings, make_splitter, new_config
 from rag_bm25.cli.sources import ReadingFlags
 from rag_bm25.documents.lengths import LengthUnit, chunk_length
 from rag_bm25.errors import InputError
 from rag_bm25.hits.options import SearchOptions
+from rag_bm25.index.arguments import Namespaces
 from rag_bm25.index.config import IndexConfig
 from rag_bm25.index.stats import frequent_names
 from rag_bm25.ingestion.reading import sample
@@ -49,6 +51,17 @@ def calibrate(
     k1_of_terms: Annotated[
         bool, opt.option("Learn a k1 for each term of the index, and keep it there.", "--k1-of-terms")
     ] = False,
+    judged: Annotated[
+        Path | None,
+        opt.option(
+            "Choose how hybrid searches weigh words and embeddings, by the questions of a set in BEIR form, and keep "
+            "it with the index.",
+            metavar="DIR",
+        ),
+    ] = None,
+    embedding: Embedding = None,
+    split: Annotated[str, typer.Option(help="The judgements: qrels/SPLIT.tsv, .qrels or .txt.")] = "test",
+    dry_run: Annotated[bool, opt.option("With --judged: measure, and store nothing.", "--dry-run")] = False,
     progress: opt.ShowProgress = None,
     as_json: opt.AsJson = False,
 ) -> None:
@@ -59,11 +72,20 @@ def calibrate(
     mean length, that scores the same.
 
     With --k1-of-terms, all chunks of the index are read instead, and searches take --weighting k1=bm25t and k1=adpt.
+
+    With --judged and --embedding, 60 questions or more choose the fusion of hybrid searches: words alone, embeddings
+    alone, and weights between. The default stays unless another is better by more than 1.5 standard errors. `set` shows
+    and changes what is kept.
     """
+    if paths and (k1_of_terms or judged):
+        what, flag = ("k1 is learned", "--k1-of-terms") if k1_of_terms else ("a fusion is chosen", "--judged")
+        raise typer.BadParameter(f"{what} from an index, not from files", param_hint=flag)
     if k1_of_terms:
-        if paths:
-            raise typer.BadParameter("k1 is learned from an index, not from files", param_hint="--k1-of-terms")
         _learn_k1(place, progress, as_json=as_json)
+        return
+    if judged:
+        dataset = evaluation.load_beir(judged, split, corpus=False)
+        _calibrate_fusion(place, dataset, embedding, namespace or "", progress, dry_run=dry_run, as_json=as_json)
         return
     settings = IndexOptions(k1=k1, b=b, setting=setting).given()
     if "chunk_size" in settings:
@@ -84,6 +106,31 @@ def _learn_k1(place: opt.IndexAddress, progress: bool | None, *, as_json: bool) 
     with place.open_existing() as index, progress_bars(progress) as update:
         learned = index.learn_k1(progress=update)
     print_result(as_json, asdict(learned), render_k1(place.collection, learned))
+
+
+def _calibrate_fusion(
+    place: opt.IndexAddress,
+    dataset: evaluation.BeirDataset,
+    embedding: str | None,
+    namespace: Namespaces,
+    progress: bool | None,
+    *,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    if (model := load_model(embedding)) is None:
+        msg = f"needs the model of the embeddings: --embedding {FORM}"
+        raise typer.BadParameter(msg, param_hint="--judged")
+    with place.open_existing(read_only=dry_run) as index:
+        model.require_fit(index.config)
+        note_missing(index, dataset, namespace)
+        with progress_bars(progress) as update:
+            found = evaluation.calibrate_fusion(
+                index, dataset, model.embed_query, update, dry_run=dry_run, namespace=namespace
+            )
+    print_result(as_json, found.to_dict(), render_fusion(place.collection, found))
+    if not found.is_enough:
+        print_note(f"{count(found.queries, 'question')} with a relevant document: 60 are needed, so nothing is changed")
 
 
 def _propose_for_files(

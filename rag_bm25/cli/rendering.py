@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from rag_bm25.evaluation import BeirDataset
     from rag_bm25.evaluation.changes import Changes, QueryChange
     from rag_bm25.evaluation.comparison import PairedTest
+    from rag_bm25.evaluation.fusion import FusionCalibration
     from rag_bm25.evaluation.running import EvaluationResult
     from rag_bm25.index.config import IndexConfig
     from rag_bm25.index.maintenance.answers import AnswerCalibration
@@ -190,6 +191,14 @@ def render_answers(name: str, found: AnswerCalibration) -> Text:
         "error": f"{found.error:.3f}, the mean distance of the confidence from the share that answers",
     }
     return _format_lines(Text(f"confidence in {name}", style="bold"), rows)
+
+
+def render_fusion(name: str, found: FusionCalibration) -> Text:
+    """Return what each fusion found of the judged questions, and the one that is kept."""
+    rows = {fusion: f"{value:.4f}" for fusion, value in found.measured.items()}
+    gain = f": {found.difference:+.4f} ({found.low:+.4f} to {found.high:+.4f}) over the default" if found.low else ""
+    rows["kept"] = f"{found.fusion}{gain}"
+    return _format_lines(Text(f"nDCG@10 of {count(found.queries, 'question')} in {name}", style="bold"), rows)
 
 
 HEADINGS = ("nDCG@10", "Recall@100", "MRR@10")

@@ -12,6 +12,7 @@ from rag_bm25.documents.chunks import Hit
 from rag_bm25.errors import ParameterError
 from rag_bm25.hits.boosts import Decay, FunctionBoost, ValueBoost, at_this_moment
 from rag_bm25.hits.diversity import MMR, NearDuplicates
+from rag_bm25.hits.fusion import RRF, Weighted
 from rag_bm25.hits.groups import Grouping
 from rag_bm25.hits.highlights import Highlighting
 from rag_bm25.query.expansion import QueryExpansion
@@ -54,10 +55,13 @@ class QueryDefaults(TypedDict, total=False):
         Weights of the terms of a query, and another k1 and b for the chunks. What it does not give stays as it is.
     expansion : QueryExpansion
         Synonyms and near spellings to search for, too. What it does not give stays as it is.
+    fusion : Weighted or RRF
+        How a hybrid search makes one score of two.
     """
 
     weighting: QueryWeighting | None
     expansion: QueryExpansion | None
+    fusion: Weighted | RRF | None
 
 
 class SearchOptions(TypedDict, total=False):

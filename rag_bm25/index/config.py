@@ -11,6 +11,7 @@ from rag_bm25.definitions import check_fields, given_fields, options_of
 from rag_bm25.documents.encoder import DocumentEncoder
 from rag_bm25.documents.lengths import LengthUnit  # noqa: TC001 - the definitions of options
 from rag_bm25.errors import InputError
+from rag_bm25.hits.fusion import DEFAULT_FUSION, Fusion
 from rag_bm25.query.expansion import DEFAULT_EXPANSION, QueryExpansion
 from rag_bm25.store.rows import DenseField, DenseMetric, Dim
 from rag_bm25.weighting.document import K1, Delta, DocumentWeighting
@@ -32,7 +33,7 @@ OF_QUERIES = {name: f"query_{name}" if name in ("k1", "b") else name for name in
 """Parameter of a QueryWeighting -> that of a config, whose k1 and b are those of the stored vectors."""
 
 
-QUERY_SIDE = (*OF_QUERIES.values(), "expansion")
+QUERY_SIDE = (*OF_QUERIES.values(), "expansion", "fusion")
 """Parameters of a config that no stored vector depends on: a search, too, may give them, and an index can be set."""
 
 
@@ -70,9 +71,10 @@ class IndexConfig:
     """Parameters of an index.
 
     `idf`, `epsilon`, `k3` and the weights of kinds of terms, `bigram_weight`, `character_weight`, `word_bigram_weight`,
-    `latin_weight` and `question_word_weight`, weigh the query, `expansion` adds to it, and `query_k1`, `query_b` and
-    `length` weigh the chunks of a search anew: :meth:`BM25Index.set_query_defaults` changes them, and a search may give
-    others. The stored vectors depend on everything else, which is fixed when the index is created.
+    `latin_weight` and `question_word_weight`, weigh the query, `expansion` adds to it, `query_k1`, `query_b` and
+    `length` weigh the chunks of a search anew, and `fusion` is of hybrid searches:
+    :meth:`BM25Index.set_query_defaults` changes them, and a search may give others. The stored vectors depend on
+    everything else, which is fixed when the index is created.
 
     Where an index is there already, a value of the query side counts, for the process that gives it, if it is neither
     the default nor the one that the index was made with; for all others that of the index does.
@@ -127,6 +129,8 @@ class IndexConfig:
         The `k1`, `b` and `length` of a :class:`QueryWeighting`, for all searches that give no other.
     expansion : QueryExpansion
         Synonyms and other additions to queries, for all searches that give no others.
+    fusion : Weighted or RRF
+        How hybrid searches make one score of two, where they do not say otherwise.
 
     Examples
     --------
@@ -161,6 +165,7 @@ class IndexConfig:
     query_b: B | None = DEFAULT_WEIGHTING.b
     length: MiddleLength = DEFAULT_WEIGHTING.length
     expansion: QueryExpansion = DEFAULT_EXPANSION
+    fusion: Fusion = DEFAULT_FUSION
 
     def __post_init__(self) -> None:
         check_fields(self)

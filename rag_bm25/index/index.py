@@ -559,7 +559,7 @@ class BM25Index:
         return self._current().in_force(partial(_repair, options, progress))
 
     def set_query_defaults(self, **defaults: Unpack[QueryDefaults]) -> None:
-        """Set what searches go by that do not say otherwise: the weights of queries, synonyms and other additions.
+        """Set what searches go by that do not say otherwise: weights of terms, synonyms, the fusion of hybrid searches.
 
         The values stay with the index: other processes and servers have them at their next refresh, copies and later
         generations carry them. No chunk is written. A search that gives an option replaces the values that this one
@@ -568,8 +568,8 @@ class BM25Index:
         Parameters
         ----------
         **defaults : QueryDefaults
-            `weighting` and `expansion`, as a search takes them. What they do not give stays as it is. Together they
-            have at most 1,048,576 bytes of JSON, some ten thousand synonyms.
+            `weighting`, `expansion` and `fusion`, as a search takes them. What they do not give stays as it is.
+            Together they have at most 1,048,576 bytes of JSON, some ten thousand synonyms.
 
         Raises
         ------
@@ -584,10 +584,11 @@ class BM25Index:
 
             index.set_query_defaults(expansion=QueryExpansion(synonyms=Synonyms.read("synonyms.txt")))
             index.set_query_defaults(weighting=QueryWeighting(idf="lucene"))
+            index.set_query_defaults(fusion=Weighted(sparse=0.3, dense=0.7))
         """
         given = check_given(QueryDefaults, defaults)
         if not given:
-            raise ParameterError("set_query_defaults needs weighting or expansion, got neither")
+            raise ParameterError("set_query_defaults needs weighting, expansion or fusion, got none")
         self._require_writable()
         self.refresh()
         self._current().in_force(partial(change_query_defaults, cast("QueryDefaults", given)))
@@ -1028,7 +1029,7 @@ class BM25Index:
     def search_hybrid(
         self,
         query: QueryLike,
-        embedding: Sequence[float],
+        embedding: Sequence[float] | None,
         k: int = 10,
         *,
         filter: FilterLike = None,
@@ -1042,7 +1043,8 @@ class BM25Index:
         query : str, mapping of str to float, or Query
             As for :meth:`search`; without known terms, the dense search decides alone.
         embedding, k
-            As for :meth:`search_dense`.
+            As for :meth:`search_dense`; without an embedding, as where its model has failed, the lexical search decides
+            alone, and the scores are those that it gives.
         filter, namespace
             As for :meth:`search`, for both searches.
         **options
@@ -1054,8 +1056,8 @@ class BM25Index:
         list of HybridHit
             By falling fused score, then by id; groups as for :meth:`search`.
         """
-        request = HybridRequest.of(k, parse_scope(filter, namespace), options)
         now = self._current()
+        request = HybridRequest.of(k, parse_scope(filter, namespace), options, now.config.fusion)
         return self._with_contexts(now, now.hybrid.search(query, embedding, request), request.options)
 
     def encode_documents(
@@ -1291,7 +1293,7 @@ class BM25Index:
     def explain_hybrid(
         self,
         query: QueryLike,
-        embedding: Sequence[float],
+        embedding: Sequence[float] | None,
         id: str,
         k: int = 10,
         *,
@@ -1338,7 +1340,7 @@ class BM25Index:
             for hit in index.search_hybrid("解除 合同", vector):
                 print(index.explain_hybrid("解除 合同", vector, hit.id))
         """
-        request = HybridRequest.of(k, parse_scope(filter, namespace), options)
+        request = HybridRequest.of(k, parse_scope(filter, namespace), options, self.config.fusion)
         place = check_chunk_namespace(chunk_namespace, request.arms[0].scope.namespaces)
         return self._hybrid.explain(query, embedding, check_id("id", id), place, request, self._check_part(part))
 

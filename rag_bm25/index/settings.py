@@ -9,6 +9,7 @@ from rag_bm25.analysis import AnalyzerConfig
 from rag_bm25.checks import check_choice
 from rag_bm25.definitions import options_of
 from rag_bm25.errors import ParameterError
+from rag_bm25.hits.fusion import DEFAULT_FUSION
 from rag_bm25.index.config import IndexConfig, in_config
 from rag_bm25.query.expansion import DEFAULT_EXPANSION
 from rag_bm25.weighting.formulas import WEIGHTINGS
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 OF_ANALYZER = options_of(AnalyzerConfig)
 PARAMETERS = {**options_of(IndexConfig), **OF_ANALYZER}
 
-NOT_SETTINGS = ("analyzer", "dense_dim", "dense_metric", "expansion")
+NOT_SETTINGS = ("analyzer", "dense_dim", "dense_metric", "expansion", "fusion")
 """Parameters that no lexical score depends on, the analyzer, whose own parameters are settings, and the expansion."""
 SETTINGS = {name: one for name, one in PARAMETERS.items() if one.kind.is_plain and name not in NOT_SETTINGS}
 """Parameters that a text can give: all that a lexical score depends on, but for lists of words."""
@@ -90,4 +91,4 @@ def shared_side(config: IndexConfig) -> IndexConfig:
 
 def document_side(config: IndexConfig) -> IndexConfig:
     """Return a config with the defaults on the query's side: equal ones have the same vectors."""
-    return replace(config, **in_config(DEFAULT_WEIGHTING), expansion=DEFAULT_EXPANSION)
+    return replace(config, **in_config(DEFAULT_WEIGHTING), expansion=DEFAULT_EXPANSION, fusion=DEFAULT_FUSION)

@@ -17,7 +17,7 @@ from rag_bm25.analysis.contract import (
     settings_of,
     stored_analyzer,
 )
-from rag_bm25.definitions import given_fields, options_of
+from rag_bm25.definitions import TAG, Value, given_fields, options_of
 from rag_bm25.errors import ConfigMismatchError, FormatError, ParameterError
 from rag_bm25.index.config import QUERY_SIDE, IndexConfig, query_side, with_query_side
 from rag_bm25.query.expansion import QueryExpansion
@@ -62,6 +62,8 @@ def query_side_to_dict(values: Mapping[str, Any]) -> dict[str, Any]:
     plain = dict(values)
     if isinstance(expansion := plain.get("expansion"), QueryExpansion):
         plain["expansion"] = {name: _plain_of_expansion(one) for name, one in given_fields(expansion).items()}
+    if (fusion := plain.get("fusion")) is not None:
+        plain["fusion"] = {TAG: Value(type(fusion)).tag, **asdict(fusion)}
     return plain
 
 
@@ -82,6 +84,8 @@ def query_side_from_dict(plain: Mapping[str, Any]) -> dict[str, Any]:
                 "fuzzy": Fuzzy(**fuzzy) if isinstance(fuzzy, dict) else fuzzy,
             }
             values["expansion"] = QueryExpansion(**{**stored, **made})
+        if (fusion := values.get("fusion")) is not None:
+            values["fusion"] = options_of(IndexConfig)["fusion"].read(fusion)
     except (AttributeError, TypeError, ValueError) as error:
         raise FormatError(f"{_NO_CONFIG}: {error}") from error
     return values

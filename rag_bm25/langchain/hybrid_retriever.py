@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from langchain_core.embeddings import Embeddings  # noqa: TC002 - pydantic reads the annotations
@@ -10,12 +11,13 @@ from pydantic import Field, model_validator
 
 from rag_bm25.errors import InputError
 from rag_bm25.filters import parse_filter
-from rag_bm25.index.searching.hybrid import HybridOptions
+from rag_bm25.index.searching.hybrid import HybridOptions, words_alone_on_failure
 from rag_bm25.langchain.retriever import MilvusBM25Retriever
 from rag_bm25.langchain.searching import SearchMode, check_embedding, search
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from contextlib import AbstractContextManager
 
     from langchain_core.documents import Document
     from langchain_core.retrievers import LangSmithRetrieverParams
@@ -31,9 +33,10 @@ class MilvusHybridRetriever(MilvusBM25Retriever):
     The index must have been created with the dimension of the embedding model, ``IndexConfig(dense_dim=...)``.
     Parameters and options may be given as for :class:`MilvusBM25Retriever`.
 
-    The text of a query is embedded by ``embed_query``, and by ``aembed_query`` in asynchronous calls. The queries of a
-    batch run side by side, at most ``max_concurrency`` at a time: LangChain has no call that embeds several queries,
-    and models may embed documents differently. In mode "sparse" a batch is one call to Milvus.
+    The text of a query is embedded by ``embed_query``, and by ``aembed_query`` in asynchronous calls. If the model
+    fails on a query, mode "hybrid" warns, and answers by the words alone. The queries of a batch run side by side, at
+    most ``max_concurrency`` at a time: LangChain has no call that embeds several queries, and models may embed
+    documents differently. In mode "sparse" a batch is one call to Milvus.
 
     Parameters
     ----------
@@ -102,15 +105,29 @@ class MilvusHybridRetriever(MilvusBM25Retriever):
         return super()._answer_together(queries, options) if options.get("mode", self.mode) == "sparse" else self
 
     def _search(self, queries: Sequence[QueryLike]) -> Sequence[Sequence[Hit]]:
-        asked, model = self._read_queries(queries), self._model()
-        return self._search_embedded(
-            asked, [None if model is None else model.embed_query(str(query)) for query in asked]
-        )
+        asked = self._read_queries(queries)
+        return self._search_embedded(asked, [self._embed(query) for query in asked])
 
     async def _asearch(self, queries: Sequence[QueryLike]) -> Sequence[Sequence[Hit]]:
-        asked, model = self._read_queries(queries), self._model()
-        embeddings = [None if model is None else await model.aembed_query(str(query)) for query in asked]
+        asked = self._read_queries(queries)
+        embeddings = [await self._aembed(query) for query in asked]
         return await run_in_executor(None, self._search_embedded, asked, embeddings)
+
+    def _embed(self, query: Query) -> Sequence[float] | None:
+        model = self._model()
+        with self._go_on():
+            return None if model is None else model.embed_query(str(query))
+        return None
+
+    async def _aembed(self, query: Query) -> Sequence[float] | None:
+        model = self._model()
+        with self._go_on():
+            return None if model is None else await model.aembed_query(str(query))
+        return None
+
+    def _go_on(self) -> AbstractContextManager[None]:
+        """Do without the embedding of a query if the model fails, unless there is nothing but embeddings."""
+        return words_alone_on_failure() if self.mode == "hybrid" else nullcontext()
 
     def _search_embedded(
         self, queries: Sequence[Query], embeddings: Sequence[Sequence[float] | None]

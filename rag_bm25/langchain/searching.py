@@ -16,8 +16,7 @@ from rag_bm25.hits.boosts import largest_factor
 from rag_bm25.hits.options import Effect, options_that
 from rag_bm25.index.config import require_dense_field
 from rag_bm25.index.searching.diagnosing import find_missing_fields
-from rag_bm25.index.searching.fusion import DEFAULT_FUSION
-from rag_bm25.index.searching.hybrid import FusionOptions
+from rag_bm25.index.searching.hybrid import CANDIDATES, FusionOptions
 from rag_bm25.query.query import Query
 
 if TYPE_CHECKING:
@@ -75,14 +74,12 @@ def search(
     """
     if mode == "sparse":
         return index.search_batch(queries, k, **_sparse_options(options))
-    vectors = [embedding for embedding in embeddings if embedding is not None]
-    if len(vectors) < len(embeddings):
-        raise InputError(f"mode {mode!r} needs an embedding model, and none was given")
     if mode == "dense":
         dense = _dense_options(options)
-        return [index.search_dense(vector, k, **dense) for vector in vectors]
+        return [index.search_dense(vector, k, **dense) for vector in embeddings if vector is not None]
     return [
-        list(index.search_hybrid(query, vector, k, **options)) for query, vector in zip(queries, vectors, strict=True)
+        list(index.search_hybrid(query, vector, k, **options))
+        for query, vector in zip(queries, embeddings, strict=True)
     ]
 
 
@@ -112,7 +109,8 @@ def relevance_scores(
     elif mode == "dense":
         shares = (1 + scores) / 2
     else:
-        shares = scores / options.get("fusion", DEFAULT_FUSION).upper_bound
+        candidates = sum(options.get(name) or CANDIDATES for name in ("sparse_k", "dense_k"))
+        shares = scores / (options.get("fusion") or index.config.fusion).upper_bound(candidates)
     return np.asarray(np.clip(shares, 0, 1))  # float32 rounds, and another writer may come in between
 
 

@@ -14,6 +14,7 @@ from langchain_core.vectorstores import VectorStore
 from rag_bm25.checks import check_parameter, comparable
 from rag_bm25.definitions import options_of
 from rag_bm25.documents.chunks import Hit
+from rag_bm25.errors import InputError
 from rag_bm25.filters import parse_filter
 from rag_bm25.hits.diversity import SparseCosines, cosine_similarity, diversify
 from rag_bm25.hits.options import Effect, SearchOptions, options_that, read_given
@@ -340,7 +341,9 @@ class MilvusBM25VectorStore(IndexOwner, VectorStore):
         read = read_given(HybridOptions, given, _OWN)
         mode, embedding = as_mode(read.pop("mode"), self.embedding), read.pop("query_embedding")
         asked = as_query(query)
-        if mode != "sparse" and embedding is None and self.embedding is not None:
+        if mode != "sparse" and embedding is None:
+            if self.embedding is None:
+                raise InputError(f"mode {mode!r} needs an embedding model, and none was given")
             embedding = self.embedding.embed_query(str(asked))
         return _Request(asked, embedding, mode, read)
 

@@ -11,7 +11,7 @@ from rag_bm25.index.arguments import check_k, check_namespaces
 from rag_bm25.index.async_index import AsyncBM25Index
 from rag_bm25.index.config import require_dense_field
 from rag_bm25.index.owning import IndexOwner
-from rag_bm25.index.searching.hybrid import HybridOptions
+from rag_bm25.index.searching.hybrid import HybridOptions, words_alone_on_failure
 from rag_bm25.llama_index.filters import to_filter
 from rag_bm25.query.query import Query
 
@@ -52,7 +52,8 @@ class MilvusBM25Retriever(IndexOwner, BaseRetriever):  # type: ignore[misc, unus
     namespace : str, sequence of str or None
         Namespaces to search; None for all. LlamaIndex drops all nodes of one id but the first, so ids should differ.
     embed_model : BaseEmbedding, optional
-        Search the dense vectors, too: the index must have been created with the dimension of the model.
+        Search the dense vectors, too: the index must have been created with the dimension of the model. If the model
+        fails on a query, a warning says so, and the words alone are searched.
     syntax : bool
         Whether to read the text of a query by :meth:`rag_bm25.Query.parse`; the model embeds it without its operators.
     callback_manager, verbose
@@ -138,7 +139,8 @@ class MilvusBM25Retriever(IndexOwner, BaseRetriever):  # type: ignore[misc, unus
             return _to_nodes(self.index.search(query, **asked))
         vector = query_bundle.embedding
         if vector is None:
-            vector = self.embed_model.get_agg_embedding_from_queries(_texts_to_embed(query_bundle, query))
+            with words_alone_on_failure():
+                vector = self.embed_model.get_agg_embedding_from_queries(_texts_to_embed(query_bundle, query))
         return _to_nodes(self.index.search_hybrid(query, vector, **asked))
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
@@ -147,7 +149,8 @@ class MilvusBM25Retriever(IndexOwner, BaseRetriever):  # type: ignore[misc, unus
             return _to_nodes(await AsyncBM25Index(self.index).search(query, **asked))
         vector = query_bundle.embedding
         if vector is None:
-            vector = await self.embed_model.aget_agg_embedding_from_queries(_texts_to_embed(query_bundle, query))
+            with words_alone_on_failure():
+                vector = await self.embed_model.aget_agg_embedding_from_queries(_texts_to_embed(query_bundle, query))
         return _to_nodes(await AsyncBM25Index(self.index).search_hybrid(query, vector, **asked))
 
     def _read_query(self, query_bundle: QueryBundle) -> Query:

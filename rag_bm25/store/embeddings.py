@@ -92,7 +92,8 @@ def _as_row(name: str, vector: object, dim: int) -> NDArray[np.float32]:
         of = f" of {row.dtype.type.__name__.rstrip('_')}" if row.ndim else ""
         raise _refusal(name, rule, type(vector).__name__ + of)
     if row.shape != (dim,):
-        raise InputError(f"{name} must have the index's dimension, {dim}, got shape {row.shape}")
+        msg = f"{name} must have the index's dimension, {dim}, got shape {row.shape}: embed by the model that it was"
+        raise InputError(f"{msg} made with, or make another index")
     try:
         with np.errstate(over="ignore"):  # infinite numbers are refused later
             return row.astype(np.float32)

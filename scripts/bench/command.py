@@ -13,6 +13,7 @@ from bench import (
     costs,
     environment,
     fts5,
+    hybrid,
     ingestion,
     opening,
     other_engines,
@@ -27,7 +28,7 @@ from bench.workbench import QUICK, Bench, Effort
 
 TOPICS: dict[str, Callable[[Bench], Iterator[Row]]] = {
     module.TOPIC: module.rows
-    for module in (ingestion, searching, serving, sizes, costs, opening, peers, fts5, other_engines)
+    for module in (ingestion, searching, hybrid, serving, sizes, costs, opening, peers, fts5, other_engines)
 }
 
 

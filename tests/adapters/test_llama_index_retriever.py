@@ -28,8 +28,8 @@ from rag_bm25 import (
     StoreError,
 )
 from rag_bm25.definitions import options_of
+from rag_bm25.hits.fusion import Weighted
 from rag_bm25.hits.options import SearchOptions
-from rag_bm25.index.searching.fusion import Weighted
 from rag_bm25.index.searching.hybrid import HybridOptions
 
 needs_llama_index = pytest.mark.usefixtures("llama")
@@ -102,6 +102,29 @@ class TestRetriever:
         assert found(retriever.retrieve("fade gag")) == scores(filled.search("fade gag", 2))
         assert found(asyncio.run(retriever.aretrieve("fade gag"))) == scores(filled.search("fade gag", 2))
         assert retriever.retrieve("nothing known") == []
+
+    def test_the_fusion_that_the_index_was_set_to_is_the_default(
+        self, llama: Any, dense: BM25Index, model: Any
+    ) -> None:
+        dense.set_query_defaults(fusion=Weighted(1, 0))
+        retriever = llama.MilvusBM25Retriever(dense, similarity_top_k=1, embed_model=model)
+        for nodes in (retriever.retrieve("bade"), asyncio.run(retriever.aretrieve("bade"))):
+            assert found(nodes) == scores(dense.search_hybrid("bade", vector_of("bade"), 1, fusion=Weighted(1, 0)))
+
+    def test_a_model_that_fails_leaves_the_query_to_the_words_and_warns(self, llama: Any, dense: BM25Index) -> None:
+        class Failing:
+            def get_agg_embedding_from_queries(self, texts: list[str]) -> list[float]:
+                raise ConnectionError("the key sk-123 is wrong")
+
+            async def aget_agg_embedding_from_queries(self, texts: list[str]) -> list[float]:
+                raise ConnectionError("the key sk-123 is wrong")
+
+        retriever = llama.MilvusBM25Retriever(dense, embed_model=Failing())
+        expected = scores(dense.search_hybrid("fade gag", None, 2))
+        with pytest.warns(UserWarning, match=r"failed with ConnectionError: the hits are those of the words alone$"):
+            assert found(retriever.retrieve("fade gag")) == expected
+        with pytest.warns(UserWarning, match="failed with ConnectionError"):
+            assert found(asyncio.run(retriever.aretrieve("fade gag"))) == expected
 
     def test_two_nodes_are_the_default_as_elsewhere(self, llama: Any, filled: BM25Index) -> None:
         assert len(llama.MilvusBM25Retriever(filled).retrieve("fade gag bade")) == 2

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from support.answers import make_set
-from support.command_line import assert_fails, run, run_json
+from support.command_line import assert_fails, run, run_json, write_module
 
 pytestmark = pytest.mark.usefixtures("databases")
 
@@ -118,3 +118,57 @@ def test_calibrate_answers_for_people(judged: Path) -> None:
     assert lines[0] == "confidence in docs"
     assert lines[2].split()[:4] == ["AUC", f"{figures['auc']:.3f},", "and", f"{figures['score_auc']:.3f}"]
     assert_fails(run("calibrate-answers", judged, "--collection", "nothing"), "index not found")
+
+
+MODEL = """
+class Model:
+    def embed_documents(self, texts):
+        return [self.embed_query(text) for text in texts]
+
+    def embed_query(self, text):
+        return [text.count(word) + 0.01 for word in ("w1", "w2", "w3")]
+"""
+
+
+@pytest.fixture
+def hybrid(judged: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...]:
+    """Arguments that name an index with poor embeddings of the judged rows."""
+    write_module(tmp_path, "poor_model", MODEL, monkeypatch)
+    named = ("--collection", "hybrid", "--embedding", "poor_model:Model")
+    assert run("ingest", "rows.jsonl", *named).exit_code == 0
+    return named
+
+
+def test_calibrate_judged_keeps_the_best_fusion_which_set_shows(judged: Path, hybrid: tuple[str, ...]) -> None:
+    queries, grades = judged / "queries.jsonl", judged / "qrels" / "test.tsv"
+    rows = [json.loads(line) for line in queries.read_text().splitlines()]
+    thrice = [{**row, "_id": row["_id"] + copy} for row in rows for copy in ("", "a", "b")]
+    queries.write_text("\n".join(map(json.dumps, thrice)))
+    lines = [line.split("\t") for line in grades.read_text().splitlines()]
+    grades.write_text("\n".join("\t".join([line[0] + copy, *line[1:]]) for line in lines for copy in ("", "a", "b")))
+    dry = run_json("calibrate", "--judged", judged, *hybrid, "--dry-run")
+    before = run_json("set", *hybrid[:2])["fusion"]
+    found = run_json("calibrate", "--judged", judged, *hybrid)
+    kept = run_json("set", *hybrid[:2])["fusion"]
+    assert (dry, found["queries"]) == (found, len(thrice))
+    assert (before["sparse"], kept) == (0.4, {"type": "weighted", **found["fusion"]})
+    assert (kept["sparse"] > 0.4, found["low"] > 0) == (True, True)
+    shown = run("calibrate", "--judged", judged, *hybrid).stdout
+    assert f"{found['difference']:+.4f} ({found['low']:+.4f} to {found['high']:+.4f}) over the default" in shown
+
+
+def test_calibrate_judged_of_few_questions_says_so_and_changes_nothing(judged: Path, hybrid: tuple[str, ...]) -> None:
+    assert run("set", *hybrid[:2], "--fusion", "weighted:sparse=0.7,dense=0.3").exit_code == 0
+    result = run("calibrate", "--judged", judged, *hybrid)
+    assert (result.exit_code, "60 are needed, so nothing is changed" in result.stderr) == (0, True)
+    assert run_json("set", *hybrid[:2])["fusion"]["sparse"] == 0.7
+
+
+def test_calibrate_judged_needs_a_model_and_an_index(judged: Path, hybrid: tuple[str, ...]) -> None:
+    for wrong, said in (
+        ((), "needs the model of the embeddings"),
+        (("rows.jsonl",), "a fusion is chosen from an index"),
+    ):
+        result = run("calibrate", *wrong, "--judged", judged, *hybrid[:2])
+        assert (result.exit_code, said in " ".join(result.stderr.split())) == (2, True)
+    assert_fails(run("calibrate", "--judged", judged, *hybrid[2:]), "the index has no dense vectors")

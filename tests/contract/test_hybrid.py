@@ -103,7 +103,7 @@ def test_dense_search_is_filtered_and_limited(index: BM25Index) -> None:
 
 
 @pytest.mark.parametrize("limits", [{"sparse_k": 1, "dense_k": 1}, {"sparse_k": 2, "dense_k": 1}, {"dense_k": 2}])
-@pytest.mark.parametrize("normalization", ["min-max", "bound"])
+@pytest.mark.parametrize("normalization", ["z-score", "min-max", "bound"])
 def test_what_one_arm_has_not_found_has_its_exact_score(
     index: BM25Index, limits: dict[str, int], normalization: Any
 ) -> None:
@@ -174,10 +174,10 @@ def values_of(tree: Explanation) -> list[float]:
     return [tree.value, *(value for detail in tree.details for value in values_of(detail))]
 
 
-FUSIONS = [RRF(), RRF(k=1), Weighted(), Weighted(0.3, 2.0), Weighted(1, 2, normalization="bound")]
+FUSIONS = [RRF(), RRF(k=1), Weighted(), Weighted(0.3, 2.0, "min-max"), Weighted(1, 2, normalization="bound")]
 
 
-@pytest.mark.parametrize("normalization", ["min-max", "bound"])
+@pytest.mark.parametrize("normalization", ["z-score", "min-max", "bound"])
 def test_boosts_keep_hits_with_a_fused_score_of_0_or_less(index: BM25Index, normalization: Any) -> None:
     away: dict[str, Any] = {"fusion": Weighted(0, 1, normalization=normalization)}
     opposite = [-value for value in QUERY]
@@ -205,10 +205,13 @@ def test_the_explanation_shows_rank_range_and_weight(index: BM25Index) -> None:
     sparse, dense = by_score.details
     weight, normalized = sparse.details
     assert (weight.value, dense.details[0].value) == (0.6, 0.4)
-    score, low, high = (part.value for part in normalized.details)
-    assert (low, high) == (0, lexical[0].score)  # two candidates have no word of the query
-    assert normalized.value == pytest.approx((score - low) / (high - low), rel=1e-5)
+    score, low, deviation = (part.value for part in normalized.details)
+    scores = [hit.score for hit in lexical] + [0.0, 0.0]  # two candidates have no word of the query
+    assert (low, deviation) == (0, pytest.approx(np.std(scores)))
+    assert normalized.value == pytest.approx(score / np.std(scores), rel=1e-5)
     assert "score of chunk 'd' for the query 'apple cherry', sum of:" in str(normalized)
+    by_range = str(index.explain_hybrid("apple cherry", QUERY, "d", fusion=Weighted(normalization="min-max")))
+    assert f"{lexical[0].score:.6g} = range, from the lowest to the highest" in by_range
     by_bound = str(index.explain_hybrid("apple cherry", QUERY, "d", fusion=Weighted(normalization="bound")))
     assert by_bound.count("= bound, upper bound of the scores") == 2
 
@@ -262,9 +265,9 @@ def test_the_explanation_of_a_hybrid_hit_is_its_score_whatever_is_made_of_the_hi
 
 
 def test_the_explanation_says_which_hits_a_reranker_did_not_score(index: BM25Index) -> None:
-    best = [hit.id for hit in index.search_hybrid("apple fig", QUERY, 1, candidates=3, rerank=by_id, dense_k=3)]
-    assert best == ["d"]
-    trees = [index.explain_hybrid("apple fig", QUERY, id_, 1, candidates=3, rerank=by_id, dense_k=3) for id_ in TEXTS]
+    asked: Any = {"candidates": 3, "rerank": by_id, "dense_k": 3, "fusion": Weighted(0.5, 0.5, "min-max")}
+    assert [hit.id for hit in index.search_hybrid("apple fig", QUERY, 1, **asked)] == ["d"]
+    trees = [index.explain_hybrid("apple fig", QUERY, id_, 1, **asked) for id_ in TEXTS]
     left_out = [tree for tree in trees if "is not among the 3 best hits, which by_id scores" in tree.description]
     assert [tree.value for tree in left_out] == [0.0, 0.0]
     assert max(tree.value for tree in trees if tree not in left_out) == ord("d")
@@ -288,9 +291,9 @@ def test_an_arm_of_one_hit_and_an_arm_of_equal_scores(index: BM25Index, fusion: 
         assert all(math.isfinite(hit.score) and hit.score > 0 for hit in hits)
         tree = index.explain_hybrid(query, QUERY, best, fusion=fusion, namespace="few")
         assert tree.value == pytest.approx(hits[0].score, rel=1e-9)
-        if fusion in (Weighted(), Weighted(0.3, 2.0)):
+        if fusion in (Weighted(), Weighted(0.3, 2.0, "min-max")):
             assert "normalized score: the scores of its" in str(tree)
-            assert hits[0].score == pytest.approx(fusion.upper_bound)
+            assert hits[0].score <= fusion.upper_bound(3)
 
 
 def test_updates_and_deletes_keep_both_vectors_and_the_statistics(index: BM25Index) -> None:

@@ -128,7 +128,7 @@ def test_what_is_set_while_an_index_is_reindexed_is_kept(opened: Callable[..., S
 
 def test_a_reader_may_not_set_them_and_wrong_ones_are_refused(opened: Callable[..., Store]) -> None:
     index = fill(open_one(opened, CONFIG))
-    with pytest.raises(ParameterError, match="needs weighting or expansion, got neither"):
+    with pytest.raises(ParameterError, match="needs weighting, expansion or fusion, got none"):
         index.set_query_defaults()
     with pytest.raises(InputError, match="synonyms of 'car': the analyzer drops all of 'the'"):
         index.set_query_defaults(expansion=QueryExpansion(synonyms={"car": ["the"]}))

@@ -26,6 +26,16 @@ LUCENE = QueryWeighting(idf="lucene")
 FUSIONS = [RRF(), RRF(k=1), Weighted(), Weighted(0.3, 0.7), Weighted(normalization="bound")]
 
 
+class FailingAtBead(Letters):
+    def embed_query(self, text: str) -> list[float]:
+        if text == "bead":
+            raise ConnectionError("the key sk-123 is wrong")
+        return vector_of(text)
+
+    async def aembed_query(self, text: str) -> list[float]:
+        return self.embed_query(text)
+
+
 def ids(documents: list[Document]) -> list[str | None]:
     return [document.id for document in documents]
 
@@ -59,6 +69,14 @@ class TestModes:
         expected = [(hit.id, hit.score) for hit in dense_index.search_hybrid(query, vector_of(query), 5, fusion=fusion)]
         for found in ways(retriever, query, fusion=fusion, score_key="score"):
             assert [(document.id, document.metadata["score"]) for document in found] == expected
+
+    def test_the_fusion_that_the_index_was_set_to_is_the_default(
+        self, retriever: MilvusHybridRetriever, dense_index: BM25Index
+    ) -> None:
+        dense_index.set_query_defaults(fusion=Weighted(0, 1))
+        expected = ids(retriever.invoke("fade", mode="dense"))
+        assert [ids(found) for found in ways(retriever, "fade")] == [expected] * 4
+        assert ids(retriever.invoke("fade", fusion=Weighted(1, 0)))[:2] == ["a", "d"]
 
     @pytest.mark.parametrize("query", QUERIES)
     def test_one_arm_is_its_own_search(
@@ -163,21 +181,17 @@ class TestEmbedding:
         with pytest.raises(InputError, match=r"must have the index's dimension, 8, got shape \(1,\)"):
             MilvusHybridRetriever(index=dense_index, embedding=Short()).invoke("fade")
 
-    def test_that_fails_fails_its_own_query_alone(self, retriever: MilvusHybridRetriever) -> None:
-        class Failing(Letters):
-            def embed_query(self, text: str) -> list[float]:
-                if text == "bad":
-                    raise ConnectionError("no answer")
-                return vector_of(text)
+    def test_that_fails_leaves_its_own_query_to_the_words_and_warns(self, retriever: MilvusHybridRetriever) -> None:
+        expected = [ids(retriever.invoke("fade")), ids(retriever.invoke("bead", mode="sparse"))]
+        failing = MilvusHybridRetriever(index=retriever.index, embedding=FailingAtBead(), k=retriever.k)
+        with pytest.warns(UserWarning, match=r"failed with ConnectionError: the hits are those of the words alone$"):
+            assert list(map(ids, failing.batch(["fade", "bead"]))) == expected
+        with pytest.warns(UserWarning, match="failed with ConnectionError"):
+            assert list(map(ids, asyncio.run(failing.abatch(["fade", "bead"])))) == expected
 
-            async def aembed_query(self, text: str) -> list[float]:
-                return self.embed_query(text)
-
-        failing = MilvusHybridRetriever(index=retriever.index, embedding=Failing())
-        good, bad = failing.batch(["fade", "bad"], return_exceptions=True)
-        assert (ids(good), type(bad)) == (ids(retriever.invoke("fade", k=4)), ConnectionError)
-        good, bad = asyncio.run(failing.abatch(["fade", "bad"], return_exceptions=True))
-        assert (ids(good), type(bad)) == (ids(retriever.invoke("fade", k=4)), ConnectionError)
+    def test_that_fails_is_an_error_where_nothing_else_is_searched(self, retriever: MilvusHybridRetriever) -> None:
+        with pytest.raises(ConnectionError):
+            MilvusHybridRetriever(index=retriever.index, embedding=FailingAtBead(), mode="dense").invoke("bead")
 
     def test_is_not_shown(self, retriever: MilvusHybridRetriever) -> None:
         assert "Letters" not in repr(retriever)

@@ -387,14 +387,20 @@ class TestRelevanceOfDenseVectors:
         assert same == pytest.approx(1, abs=1e-6)
         assert found[-1] == (both.get_by_ids(["c"])[0], pytest.approx(0, abs=1e-6))
 
-    @pytest.mark.parametrize("fusion", [RRF(), Weighted(0.2, 2.0)], ids=str)
+    @pytest.mark.parametrize("fusion", [RRF(), Weighted(0.2, 2.0, "min-max")], ids=str)
     def test_of_who_is_best_in_both_arms_is_1(self, both: MilvusBM25VectorStore, fusion: Any) -> None:
         (document, relevance), *_ = both.similarity_search_with_relevance_scores("fade bead", fusion=fusion)
         assert (document.id, relevance) == ("a", pytest.approx(1))
 
     @pytest.mark.parametrize(
         ("fusion", "greatest"),
-        [(RRF(), 2 / 61), (RRF(k=1), 1), (Weighted(), 1), (Weighted(0.2, 2), 2.2), (Weighted(3, 1, "bound"), 4)],
+        [
+            (RRF(), 2 / 61),
+            (RRF(k=1), 1),
+            (Weighted(), 20),  # sqrt(2 * 200)
+            (Weighted(0.2, 2, "min-max"), 2.2),
+            (Weighted(3, 1, "bound"), 4),
+        ],
         ids=str,
     )
     def test_of_fused_scores_is_their_share_of_the_greatest(

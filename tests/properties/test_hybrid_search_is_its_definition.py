@@ -28,7 +28,9 @@ Arms: TypeAlias = "list[list[Match]]"
 texts = st.sampled_from(["apple", "apple fig", "fig fig", "plum"])
 vectors = st.sampled_from([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [-1.0, 0.5]])
 changes = st.dictionaries(st.sampled_from("abcdefgh"), st.tuples(texts, vectors), min_size=1)
-fusions = st.sampled_from([RRF(), RRF(k=1), Weighted(), Weighted(0.7, 0.3), Weighted(1, 2, normalization="bound")])
+fusions = st.sampled_from(
+    [RRF(), RRF(k=1), Weighted(), Weighted(0.7, 0.3, "min-max"), Weighted(1, 2, normalization="bound")]
+)
 FIRST = 2  # candidates of an arm that are fused first, in place of a hundred
 counts = st.none() | st.integers(1, 9)
 limits = st.fixed_dictionaries({"k": st.integers(1, 20), "sparse_k": counts, "dense_k": counts})
@@ -88,12 +90,15 @@ def by_rank(arm: list[Match], k: float) -> dict[str, float]:
 
 def by_score(arm: dict[str, float], fusion: Weighted, weight: float, bound: float) -> dict[str, float]:
     scores = list(arm.values())
+    if not scores:
+        return {}
     if fusion.normalization == "bound":
         return {pk: weight * (score / bound) for pk, score in arm.items()}
+    unit = np.std(scores) if fusion.normalization == "z-score" else max(scores) - min(scores)
     shares = {}
     for pk, score in arm.items():
         same = max(scores) - min(scores) < 1e-7
-        shares[pk] = weight * (1.0 if same else (score - min(scores)) / (max(scores) - min(scores)))
+        shares[pk] = weight * (1.0 if same else (score - min(scores)) / unit)
     return shares
 
 

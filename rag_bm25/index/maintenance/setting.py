@@ -21,6 +21,8 @@ def change_query_defaults(given: QueryDefaults, now: Generation) -> None:
         values = in_config(given.get("weighting") or QueryWeighting())
         if (asked := given.get("expansion")) is not None:
             values["expansion"] = asked.over(stored.expansion)
+        if (fusion := given.get("fusion")) is not None:
+            values["fusion"] = fusion
         config = with_query_side(stored, values)
         check_expansion(config.expansion, now.encoder.analyzer)
         now.weigher.require_learned(now.live.view, config.query_weighting())

@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rag_bm25.index.searching.fusion import RRF, ScoreRange, reciprocal_rank
+from rag_bm25.hits.fusion import RRF, ScoreScale, reciprocal_rank
 from rag_bm25.query.explanation import Explanation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rag_bm25.index.searching.fusion import ArmScores, Fusion, Weighted
+    from rag_bm25.hits.fusion import ArmScores, Fusion, Weighted
+
+_UNITS = {"z-score": "deviation, their standard deviation", "min-max": "range, from the lowest to the highest"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,17 +57,20 @@ def _explain_arm(fusion: Fusion, arm: FusedArm) -> Explanation:
 
 
 def _explain_weighted(fusion: Weighted, arm: FusedArm) -> Explanation:
-    scores = ScoreRange.of(fusion.normalization, arm.scores, arm.bound)
-    normalized = scores.normalize(arm.scores[arm.chunk])
+    scale = ScoreScale.of(fusion.normalization, arm.scores, arm.bound)
+    normalized = scale.normalize(arm.scores[arm.chunk])
     count = f"{len(arm.scores):,} candidates"
     parts = [arm.score] if arm.score else []
-    if scores.high == scores.low:
+    if not scale.unit:
         what = f"normalized score: the scores of its {count} are equal; from:"
     elif fusion.normalization == "bound":
         what = "normalized score, score / bound from:"
-        parts += [Explanation(scores.high, "bound, upper bound of the scores")]
+        parts += [Explanation(scale.unit, "bound, upper bound of the scores")]
     else:
-        what = "normalized score, (score - low) / (high - low) from:"
-        parts += [Explanation(scores.low, f"low, the lowest of {count}"), Explanation(scores.high, "high, the highest")]
+        what = f"normalized score, (score - low) / {_UNITS[fusion.normalization].partition(',')[0]} from:"
+        parts += [
+            Explanation(scale.low, f"low, the lowest of {count}"),
+            Explanation(scale.unit, _UNITS[fusion.normalization]),
+        ]
     factors = (Explanation(arm.weight, "weight"), Explanation(normalized, what, tuple(parts)))
     return Explanation(arm.weight * normalized, f"{arm.name}, product of:", factors)

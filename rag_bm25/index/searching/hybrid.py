@@ -11,7 +11,9 @@ which makes nearly all of them nearly 1. Two calls take as long as one that fuse
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
@@ -24,11 +26,11 @@ from rag_bm25.documents.chunks import Hit, HybridHit
 from rag_bm25.errors import ParameterError
 from rag_bm25.filters import FilterMapping
 from rag_bm25.hits.boosts import explain_boosts
+from rag_bm25.hits.fusion import RRF, Weighted
 from rag_bm25.hits.options import NEEDS_LEXICAL_SCORE, ONLY_LEXICAL, SearchOptions, check_options, is_by_score, refuse
 from rag_bm25.hits.selection import Ranking, flatten
 from rag_bm25.index.arguments import check_k, narrow
 from rag_bm25.index.config import require_dense_field
-from rag_bm25.index.searching.fusion import DEFAULT_FUSION, RRF, Weighted
 from rag_bm25.index.searching.fusion_explanation import explain_fusion
 from rag_bm25.index.searching.layers import FusedCandidates
 from rag_bm25.index.searching.placing import RerankRecorder, place_hit
@@ -41,17 +43,17 @@ from rag_bm25.query.scores import explain_placement
 from rag_bm25.store.embeddings import as_vector
 from rag_bm25.store.rows import MAX_K, SearchArm
 from rag_bm25.store.search_params import check_search_params
-from rag_bm25.vectors.sparse import SparseVector
+from rag_bm25.vectors.sparse import EMPTY, SparseVector
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from collections.abc import Set as AbstractSet
 
     from numpy.typing import NDArray
 
+    from rag_bm25.hits.fusion import Fusion
     from rag_bm25.index.config import IndexConfig
     from rag_bm25.index.live_statistics import LiveStatistics
-    from rag_bm25.index.searching.fusion import Fusion
     from rag_bm25.index.searching.layers import ScoredArms
     from rag_bm25.index.searching.searcher import Searcher
     from rag_bm25.index.searching.weigher import WeightedQuery
@@ -80,7 +82,8 @@ class FusionOptions(TypedDict, total=False):
     Attributes
     ----------
     fusion : Weighted or RRF
-        How two scores become one, see :class:`~rag_bm25.Weighted` (the default) and :class:`~rag_bm25.RRF`.
+        How two scores become one, see :class:`~rag_bm25.Weighted` and :class:`~rag_bm25.RRF`; by
+        default as the index was set, or ``Weighted()``.
     sparse_k : int
         Number of candidates of the lexical search, in 1..16384; by default 100, and with a larger k others below them.
     dense_k : int
@@ -116,7 +119,8 @@ class HybridRequest:
     options: SearchOptions
 
     @classmethod
-    def of(cls, k: int, scope: Scope, given: Mapping[str, Any]) -> HybridRequest:
+    def of(cls, k: int, scope: Scope, given: Mapping[str, Any], fusion: Fusion) -> HybridRequest:
+        """Check options; `fusion` is for a search that gives none."""
         check_k(k)
         own_names = FusionOptions.__annotations__.keys()
         own = check_given(FusionOptions, {name: value for name, value in given.items() if name in own_names})
@@ -127,7 +131,7 @@ class HybridRequest:
         sparse = SearchArm(own.get("sparse_k", depth), narrow(scope, own.get("sparse_filter")), engine_params(options))
         dense = SearchArm(own.get("dense_k", depth), narrow(scope, own.get("dense_filter")), params)
         heads = own.get("sparse_k", CANDIDATES), own.get("dense_k", CANDIDATES)
-        return cls((sparse, dense), own.get("fusion", DEFAULT_FUSION), k, heads, options)
+        return cls((sparse, dense), own.get("fusion", fusion), k, heads, options)
 
 
 class HybridSearcher:
@@ -151,7 +155,7 @@ class HybridSearcher:
 
         return self._select(find, "", arm.limit, options)
 
-    def search(self, query: QueryLike, embedding: Sequence[float], request: HybridRequest) -> list[HybridHit]:
+    def search(self, query: QueryLike, embedding: Sequence[float] | None, request: HybridRequest) -> list[HybridHit]:
         """Search both arms and fuse them."""
         weighted, hits, _ = self._search(query, embedding, request)
         return self._searcher.highlight(weighted, hits, request.options)
@@ -159,7 +163,7 @@ class HybridSearcher:
     def explain(
         self,
         query: QueryLike,
-        embedding: Sequence[float],
+        embedding: Sequence[float] | None,
         id_: str,
         namespace: str | None,
         request: HybridRequest,
@@ -183,13 +187,16 @@ class HybridSearcher:
         return explain_placement(tree, place_hit(row.key, hits, request.k, options, recorder))
 
     def _search(
-        self, query: QueryLike, embedding: Sequence[float], request: HybridRequest
+        self, query: QueryLike, embedding: Sequence[float] | None, request: HybridRequest
     ) -> tuple[WeightedQuery, list[HybridHit], FusedCandidates]:
         """Search both arms; return the weighted query, the hits, and the candidates that they were chosen from."""
         options, arms = request.options, request.arms
+        if embedding is None:
+            self._live.events.warn("no_vector", "a hybrid search had no embedding: its words alone decide", queries=1)
         (weighted,) = self._searcher.prepare([query], arms[0].scope, options).queries
         sparse_query = ArmQuery(weighted.vector, self._stored(arms[0]), self._searcher.sparse_search(weighted, options))
-        queries = [sparse_query, self._dense_query(embedding, arms[1])]
+        nothing = ArmQuery(EMPTY, arms[1], self._store.search)
+        queries = [sparse_query, nothing if embedding is None else self._dense_query(embedding, arms[1])]
         keep = None
         if drops_hits([weighted], options):
             keep = partial(self._searcher.keep, options.get("min_should_match"), None, weighted)
@@ -257,7 +264,7 @@ class HybridSearcher:
         needs_bound = isinstance(fusion, Weighted) and fusion.normalization == "bound"
         if needs_bound and math.isinf(self._searcher.upper_bound):
             name = self._config.weighting
-            msg = f"normalization must be 'min-max' with the weighting {name!r}, which has no upper bound"
+            msg = f"normalization must be 'z-score' or 'min-max' with the weighting {name!r}, which has no upper bound"
             raise ParameterError(msg)
 
     def _candidates(
@@ -287,6 +294,16 @@ class HybridSearcher:
         if keep is not None and not all(map(is_enough, range(len(queries)))):
             warn_incomplete(self._live.events, max(limits))
         return best
+
+
+@contextmanager
+def words_alone_on_failure() -> Iterator[None]:
+    """Let a search go on without an embedding where its model fails; a warning has no message of it, but its error."""
+    try:
+        yield
+    except Exception as error:  # noqa: BLE001 - a model may raise anything, with a key in the text
+        msg = f"the embedding model has failed with {type(error).__name__}: the hits are those of the words alone"
+        warnings.warn(msg, stacklevel=3)
 
 
 def _search(query: ArmQuery, limit: int) -> list[Match]:

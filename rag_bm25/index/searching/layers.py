@@ -11,15 +11,15 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, TypeAlias
 
 from rag_bm25.documents.chunks import HybridHit
+from rag_bm25.hits.fusion import Weighted
 from rag_bm25.hits.selection import rank_of
-from rag_bm25.index.searching.fusion import Weighted
 from rag_bm25.index.searching.fusion_explanation import FusedArm
 from rag_bm25.query.explanation import Explanation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from rag_bm25.index.searching.fusion import Fusion
+    from rag_bm25.hits.fusion import Fusion
     from rag_bm25.store.rows import ChunkRow, Match
 
 ScoredArms: TypeAlias = "tuple[dict[str, float], dict[str, float]]"

@@ -100,6 +100,7 @@ def test_weighting_without_an_upper_bound_cannot_be_divided_by_it() -> None:
     index = hybrid("tf")
     with pytest.raises(ParameterError) as caught:
         index.search_hybrid("fig", [1.0, 0.0], fusion=Weighted(normalization="bound"))
-    assert str(caught.value) == "normalization must be 'min-max' with the weighting 'tf', which has no upper bound"
+    rule = "normalization must be 'z-score' or 'min-max' with the weighting 'tf', which has no upper bound"
+    assert str(caught.value) == rule
     assert index.search_hybrid("fig", [1.0, 0.0], fusion=Weighted())[0].id == "1"
     assert index.search_hybrid("fig", [1.0, 0.0])[0].id == "1"

@@ -35,7 +35,7 @@ def test_a_chunk_that_is_deleted_meanwhile_has_the_lowest_score_of_the_arm() -> 
             store.collections.chunks.pop(lost)
 
     store.on_call = delete
-    limits: Any = {"sparse_k": 100, "dense_k": 100}
+    limits: Any = {"sparse_k": 100, "dense_k": 100, "fusion": Weighted(0.5, 0.5, "min-max")}
     hits = {hit.id: hit for hit in index.search_hybrid("apple", [1.0, 0.0], 200, **limits)}
     assert [id_ for id_, hit in hits.items() if hit.dense_score is None] == ["295"]
     assert hits["295"].score == pytest.approx(0.5)  # that of the lexical arm alone

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from statistics import fmean
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 from rag_bm25.checks import check_parameter
 from rag_bm25.definitions import FINITE, Between, check_fields
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
 ArmScores: TypeAlias = "Mapping[str, float]"
 """Candidate id -> score of one arm; for ranks, best first. Ids that are missing have no score."""
 
 MAX_RRF_K = 16_384
 
-Normalization = Literal["min-max", "bound"]
+Normalization = Literal["z-score", "min-max", "bound"]
 ArmWeight: TypeAlias = Annotated[float, Between(0, FINITE.high)]
 
 NOISE = 8 * 2.0**-23
@@ -30,32 +32,39 @@ def reciprocal_rank(k: float, rank: int) -> float:
 
 
 @dataclass(frozen=True)
-class ScoreRange:
-    """The lowest and the highest score of an arm, which are scaled to 0 and 1."""
+class ScoreScale:
+    """The score of an arm that becomes 0, and the distance from it that becomes 1."""
 
     low: float
-    high: float
+    unit: float
 
     @classmethod
-    def of(cls, normalization: Normalization, arm: ArmScores, bound: float) -> ScoreRange:
-        """Return the range of an arm's scores, whose upper bound is `bound`."""
+    def of(cls, normalization: Normalization, arm: ArmScores, bound: float) -> ScoreScale:
+        """Return the scale of an arm's scores, whose upper bound is `bound`."""
         if normalization == "bound" or not arm:
             return cls(0.0, bound)
         low, high = min(arm.values()), max(arm.values())
-        return cls(low, high if high - low > NOISE * max(abs(low), abs(high)) else low)
+        if high - low <= NOISE * max(abs(low), abs(high)):
+            return cls(low, 0.0)
+        return cls(low, standard_deviation(arm.values()) if normalization == "z-score" else high - low)
 
     def normalize(self, score: float) -> float:
         """Scale a score; if all are equal, each becomes 1."""
-        return (score - self.low) / (self.high - self.low) if self.high > self.low else 1.0
+        return (score - self.low) / self.unit if self.unit else 1.0
+
+
+def standard_deviation(scores: Collection[float]) -> float:
+    """Return the standard deviation of scores that are all there are."""
+    mean = fmean(scores)
+    return math.sqrt(fmean((score - mean) ** 2 for score in scores))
 
 
 class FusionMethod(ABC):
     """A method to make one score of those of two arms."""
 
-    @property
     @abstractmethod
-    def upper_bound(self) -> float:
-        """Maximum fused score."""
+    def upper_bound(self, candidates: int) -> float:
+        """Return a maximum of the fused scores of at most so many candidates."""
 
     @abstractmethod
     def fuse(self, sparse: ArmScores, dense: ArmScores, bound: float) -> dict[str, float]:
@@ -89,9 +98,19 @@ class RRF(FusionMethod):
     def __post_init__(self) -> None:
         check_fields(self)
 
-    @property
-    def upper_bound(self) -> float:
-        """Maximum fused score: rank 1 in both arms."""
+    def upper_bound(self, candidates: int) -> float:  # noqa: ARG002 - of scores
+        """Return the fused score of rank 1 in both arms.
+
+        Parameters
+        ----------
+        candidates : int
+            Maximum number of candidates that are fused at once.
+
+        Returns
+        -------
+        float
+            The bound.
+        """
         return 2 / (self.k + 1)
 
     def fuse(self, sparse: ArmScores, dense: ArmScores, bound: float) -> dict[str, float]:  # noqa: ARG002 - of scores
@@ -104,7 +123,7 @@ class RRF(FusionMethod):
 
 @dataclass(frozen=True)
 class Weighted(FusionMethod):
-    """Weighted sum of both scores, after each is normalised to a scale of about 0..1.
+    """Weighted sum of both scores, after each is normalised.
 
     BM25 scores have no upper limit and differ from query to query; a cosine lies in -1..1. Added without normalisation,
     one of them would decide alone.
@@ -115,12 +134,14 @@ class Weighted(FusionMethod):
         Weight of the BM25 score, >= 0.
     dense : float
         Weight of the dense score, >= 0; not both are 0.
-    normalization : {"min-max", "bound"}
-        ``"min-max"`` gives the candidate with the highest score of an arm 1, and that with the lowest one 0 [1]_; if
-        all are equal, but for rounding, each becomes 1. ``"bound"`` divides the BM25 score by its upper bound for the
-        query, see :meth:`rag_bm25.BM25Index.max_scores`, and leaves the dense score unchanged, so that weak arms stay
-        weak. A search gives :meth:`fuse` the scores that both arms have for the first candidates of either; a candidate
-        without a score in an arm gets 0 from it.
+    normalization : {"z-score", "min-max", "bound"}
+        ``"z-score"`` divides the distance from the lowest score of an arm's candidates by their standard deviation. It
+        ranks as z-scores do, whose 0 is the mean, and no score is below 0. ``"min-max"`` divides by the distance
+        between the lowest and the highest [1]_. If all scores are equal, but for rounding, each becomes 1 by either.
+        ``"bound"`` divides the BM25 score by its upper bound for the query, see
+        :meth:`rag_bm25.BM25Index.max_scores`, and leaves the dense score unchanged, so that weak arms stay weak. A
+        search gives :meth:`fuse` the scores that both arms have for the first candidates of either; a candidate without
+        a score in an arm gets 0 from it.
 
     References
     ----------
@@ -129,29 +150,42 @@ class Weighted(FusionMethod):
     Examples
     --------
     >>> Weighted(0.5, 0.5).fuse({"a": 9.0, "b": 8.0}, {"b": 0.9, "c": 0.1}, bound=10.0)
-    {'a': 0.5, 'b': 0.5, 'c': 0.0}
+    {'a': 1.0, 'b': 1.0, 'c': 0.0}
     """
 
-    sparse: ArmWeight = 0.5
-    dense: ArmWeight = 0.5
-    normalization: Normalization = "min-max"
+    sparse: ArmWeight = 0.4
+    dense: ArmWeight = 0.6
+    normalization: Normalization = "z-score"
 
     def __post_init__(self) -> None:
         check_fields(self)
         total = self.sparse + self.dense
         check_parameter("the sum of both weights", total, "> 0", total > 0)
 
-    @property
-    def upper_bound(self) -> float:
-        """Maximum fused score: 1 in both arms. Dense scores above 1 can exceed it."""
-        return self.sparse + self.dense
+    def upper_bound(self, candidates: int) -> float:
+        """Return a maximum of the fused scores: the highest of n is at most sqrt(2n) deviations above the lowest.
+
+        With "bound", dense scores above 1 can exceed it.
+
+        Parameters
+        ----------
+        candidates : int
+            Maximum number of candidates that are fused at once.
+
+        Returns
+        -------
+        float
+            The bound.
+        """
+        of_an_arm = math.sqrt(2 * candidates) if self.normalization == "z-score" else 1.0
+        return (self.sparse + self.dense) * of_an_arm
 
     def fuse(self, sparse: ArmScores, dense: ArmScores, bound: float) -> dict[str, float]:
         fused: dict[str, float] = {}
         for weight, arm, upper_bound in ((self.sparse, sparse, bound), (self.dense, dense, 1.0)):
-            scores = ScoreRange.of(self.normalization, arm, upper_bound)
+            scale = ScoreScale.of(self.normalization, arm, upper_bound)
             for candidate, score in arm.items():
-                fused[candidate] = fused.get(candidate, 0.0) + weight * scores.normalize(score)
+                fused[candidate] = fused.get(candidate, 0.0) + weight * scale.normalize(score)
         return fused
 
 
