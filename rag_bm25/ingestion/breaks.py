@@ -58,8 +58,9 @@ _NUMBERED = re.compile(
 _ENDS = tuple(".。!！;；,，、…")
 _NAMES = (":", "：", "--", "—")  # ends of lines that name what follows, however long
 _QUESTIONS = ("?", "？")
+_CLOSING = "</"
 _ROWS = {
-    "|": re.compile(r"^(?:[^\n|]*\|[^\n]*(?:\n|\Z)){3,}", re.MULTILINE),
+    "|": re.compile(r"^(?:[^\n|]*\|[^\n]*(?:\n|\Z)){2,}", re.MULTILINE),
     "\t": re.compile(r"^(?:[^\n\t]+(?:\t[^\n\t]*){2,}(?:\n|\Z)){3,}", re.MULTILINE),
     ",": re.compile(r"^(?:[^\n,]+(?:,(?! )[^\n,]*){2,}(?:\n|\Z)){3,}", re.MULTILINE),
 }
@@ -118,9 +119,14 @@ class _Line(NamedTuple):
         return self.table is not None or self.fence is not None or self.is_heading or self.is_item
 
     @property
+    def closes(self) -> bool:
+        """Whether it closes what is before it."""
+        return self.text.startswith(_CLOSING)
+
+    @property
     def is_title(self) -> bool:
         """Whether it is as short as a title, and ends no sentence."""
-        return not (self.stands or self.text.endswith(_ENDS)) and self.columns <= SHORT
+        return not (self.stands or self.closes or self.text.endswith(_ENDS)) and self.columns <= SHORT
 
 
 class Breaks:
@@ -144,9 +150,21 @@ class Breaks:
     def _places(self) -> dict[Rank, list[int]]:
         places: dict[Rank, list[int]] = {rank: [] for rank in Rank}
         for before, line in zip(chain([_Line(0, "")], self._lines), self._lines, strict=False):
-            if not (before.is_heading or _is_named(before, line) or _is_within_header(line)):
+            if not (before.is_heading or _is_named(before, line) or _is_within_header(line) or line.closes):
                 places[_rank(before, line)].append(line.start)
         return places
+
+    @cached_property
+    def _names(self) -> dict[int, str]:
+        """The label of each table, by its start: just above it, or above the paragraph that introduces it."""
+        names: dict[int, str] = {}
+        above = before = _Line(0, "")
+        for line in self._lines:
+            if line.table is not None and line.table is not before.table:
+                label = above if above.is_title and not (before.is_title or before.stands) else before
+                names[line.table.start] = f"{label.text}\n" if label.is_title and label.text else ""
+            above, before = before, line
+        return names
 
     @cached_property
     def _articles(self) -> _Blocks:
@@ -175,12 +193,14 @@ class Breaks:
                 yield end
 
     def header(self, place: int, longest: int) -> str:
-        """Return what stands above the rest of a table or an article: what of its header is before the place.
+        """Return what stands above a table or the rest of an article: what of its label and header is before the place.
 
-        If the first line of an article has more than `longest` characters, its number stands for it.
+        The label is left out if they have more than `longest` characters together. If the first line of an article has
+        more, its number stands for it.
         """
         if table := self._tables.at(place):
-            return table.header[: place - table.start]
+            name, header = self._names.get(table.start, ""), table.header[: max(0, place - table.start)]
+            return name + header if len(name) + len(header) <= longest else header
         article = self._articles.at(place)
         number = article and place > article.start and _ARTICLE.match(article.header)
         if not article or not number:
@@ -213,7 +233,7 @@ class Breaks:
                     is_article=is_prose and _ARTICLE.match(text) is not None,
                     is_numbered=is_prose and _NUMBERED.match(text) is not None,
                 )  # fmt: skip
-            after_blank = not text
+            after_blank = not text or (after_blank and text.startswith(_CLOSING))
             at += len(line) + 1
 
 

@@ -208,3 +208,31 @@ def test_a_header_is_a_line_that_stands_before(pieces: list[str]) -> None:
 def test_work_grows_like_the_text(unit: str) -> None:
     few, many = (count_steps(lambda number=number: chunks(unit * number, 500)) for number in (300, 3_000))
     assert many < 13 * few
+
+
+ROWS = "".join(f"part {n} | {n * 7}\n" for n in range(40))
+
+
+@pytest.mark.parametrize("introduction", ["", "\n", "\nThey are of a pair of the valves, by the name of the part.\n\n"])
+@pytest.mark.parametrize("label", ["Prices of 2024", "Prices:", "价格表", "**Prices**"])
+def test_each_part_of_a_table_has_its_label(label: str, introduction: str) -> None:
+    found = chunks(f"{PROSE[0]}\n\n{label}\n{introduction}part | price\n{ROWS}\n{PROSE[1]}", 130)
+    parts = [chunk for chunk in found if "part " in chunk and "|" in chunk]
+    assert len(parts) > 4
+    assert all(chunk.startswith(f"{label}\n") for chunk in parts if chunk != parts[0])
+    assert label in parts[0]
+
+
+@pytest.mark.parametrize("above", ["It is a sentence.", "- an item", f"{'long ' * 10} label", "# A heading"])
+def test_what_is_no_label_of_a_table_is_not_repeated(above: str) -> None:
+    found = cut(f"{PROSE[0]}\n\n{above}\n\npart | price\n{ROWS}")
+    assert sum(above in chunk for chunk, _ in found) <= 1
+
+
+def test_a_table_of_two_lines_is_not_cut_from_its_label() -> None:
+    assert chunks(f"Anders\n\n{PROSE[0]}\n\n| 2006\ntax | {'7 ' * 30}", 120)[1].startswith("Anders\n| 2006\ntax | 7")
+
+
+def test_a_closing_tag_begins_no_chunk() -> None:
+    text = f'<div class="a">\n\n{PROSE[0]}\n\n</div>\n<div class="b">\n\n{PROSE[1]}\n\n</div>\n\n{PROSE[2]}'
+    assert [chunk.split("\n")[0] for chunk in chunks(text, 135)] == ['<div class="a">', '<div class="b">', PROSE[2]]
