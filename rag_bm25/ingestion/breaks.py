@@ -27,6 +27,7 @@ class Rank(IntEnum):
 SHORT = 60  # columns of a line that may name what follows
 WIDE = 130  # columns: lines of wrapped prose have fewer
 HEADER_ROWS = 3
+MAX_HEADER = 10_000  # characters of the header of a table: a longer one would be copied for each chunk of it
 NEAR = 32  # characters read around a range to recognise sentence ends at its edges
 _HAN = "\u4e00-\u9fff"
 _NUMERAL = "一二三四五六七八九十百千零〇"
@@ -37,10 +38,12 @@ _SENTENCE = re.compile(
 )
 _NO_SENTENCE = re.compile(
     r"(?:\n[ \t]*\d{1,3}"
-    r"|(?:^|[^\w.])(?:[A-Zpv]|[A-Za-z]\.[A-Za-z]|Mrs?|Ms|Drs?|Prof|St|Jr|Sr|Gen|Rev|Inc|Ltd|Co|Corp|Dept|Nos?|Vol"
-    r"|Ch|Sec|Arts?|Figs?|Eqs?|Ed|pp|vs|cf|al|approx))\.$"
+    r"|(?:^|[^\w.])(?:[A-Zpv]|(?:[A-Za-z]\.){1,3}[A-Za-z]|Mrs?|Ms|Messrs|Drs?|Prof|Jr|Sr|Gen|Col|Capt|Lt|Sgt|Gov|Sen|Rep"
+    r"|Hon|Rev|St|Mt|Ft|Inc|Ltd|Co|Corp|Dept|Nos?|Vols?|Chs?|Secs?|Arts?|Figs?|Eqs?|[Ee]ds?|pp|vs|cf|al|approx))\.$"
 )
 """The number of an item, an initial or an abbreviation: its point ends no sentence."""
+_UNIT = re.compile(r"(?:^|[^\w.])[A-Za-z]{1,4}\.$")
+"""A word that may be short for a longer one: before a number its point ends no sentence, as in Jan. 5 and 6 ft. 2."""
 CLAUSES = (re.compile(r"；|;\s(?:(?:and|or)\s)?"), re.compile(r"[，、]|,\s"), re.compile(r"\s"))
 _FENCE = re.compile(r"^[ >]{0,8}(`{3,}(?=[^`\n]*$)|~{3,})(.*)$", re.MULTILINE)
 _ITEM = re.compile(
@@ -188,9 +191,15 @@ class Breaks:
         """Yield the ends of sentences in a range, without those of code."""
         for match in _SENTENCE.finditer(self._text, max(0, low - NEAR), high + NEAR):
             end = match.end()
-            is_short = match[0] == "." and _NO_SENTENCE.search(self._text[max(0, end - 12) : end])
-            if low <= end <= high and not is_short and self._fence(end) is None:
+            is_end = low <= end <= high and not (match[0] == "." and self._is_abbreviated(end))
+            if is_end and self._fence(end) is None:
                 yield end
+
+    def _is_abbreviated(self, end: int) -> bool:
+        """Tell whether the point that ends here is that of an abbreviation."""
+        before = self._text[max(0, end - 12) : end]
+        is_before_number = self._text[end : end + 1] == " " and self._text[end + 1 : end + 2].isdigit()
+        return bool(_NO_SENTENCE.search(before) or (is_before_number and _UNIT.search(before)))
 
     def header(self, place: int, longest: int) -> str:
         """Return what stands above a table or the rest of an article: what of its label and header is before the place.
@@ -199,7 +208,8 @@ class Breaks:
         more, its number stands for it.
         """
         if table := self._tables.at(place):
-            name, header = self._names.get(table.start, ""), table.header[: max(0, place - table.start)]
+            name, end = self._names.get(table.start, ""), min(max(0, place - table.start), len(table.header))
+            header = table.header[:end] if end <= MAX_HEADER else ""
             return name + header if len(name) + len(header) <= longest else header
         article = self._articles.at(place)
         number = article and place > article.start and _ARTICLE.match(article.header)

@@ -28,10 +28,15 @@ def chunks(text: str, longest: int = 100, overlap: int = 0) -> list[str]:
     [
         "The pump is on.|The valve is shut!|Is it?|(It is.)|“Quite.”|Then stop.",
         "Dr. Smith and J. R. Jones met e.g. at No. 5, see Fig. 2 and pp. 3 ff. of it.|He left the U.S. in May.",
+        "Messrs. Hall, Gov. Brown and Lt. Dan of the J.R.R. Tolkien Society saw Mt. Blanc.|They wait.",
+        "On Jan. 5 and Sept. 12 he paid Rs. 500 for 5 ft. 3 of it, see Secs. 3 and 4.|It was in May.",
+        "He said: “Stop.”|Then (so they say.) he left at 5 p.m. by bus.|“Quite,” said she.",
         "It costs 3.5 m.|Version 2.10.1 runs on .NET 8.|See example.com for more.",
         "Shown before.[3][14]|Others agree.",
         "It waits ... and goes on.|Then it ends ...|So.",
         "水泵应当运行。|阀门关闭！|是吗？|“好的。”|他说：“停。”|结束",
+        "他问：“是吗？”|她答：“是。”|然后走了……|后来呢？！|没有。",
+        "依照第一款、第二款的规定办理。|（见附件。）|增长3.5%，达到1.2亿元。|使用Python 3.10版。|安装Node.js。|完成。",
         "（一）按第3.2款办理；逾期3.5日的，加收1.5%。|第二款另有规定的除外……|当事人约定：甲方付款。",
         "本产品支持 v2.5。|Node.js 2.0 也可以。|GPT-4.",
         "Das kostet z.B. 5 Euro.|Über uns.|Élan vital.",
@@ -236,3 +241,8 @@ def test_a_table_of_two_lines_is_not_cut_from_its_label() -> None:
 def test_a_closing_tag_begins_no_chunk() -> None:
     text = f'<div class="a">\n\n{PROSE[0]}\n\n</div>\n<div class="b">\n\n{PROSE[1]}\n\n</div>\n\n{PROSE[2]}'
     assert [chunk.split("\n")[0] for chunk in chunks(text, 135)] == ['<div class="a">', '<div class="b">', PROSE[2]]
+
+
+def test_a_header_that_is_longer_than_any_chunk_is_not_copied() -> None:
+    text = f"Prices\n{'a | ' * 5_000}\n{'b | ' * 5_000}\n"
+    assert Breaks(text, ()).header(len(text) - 9, 100) == "Prices\n"
