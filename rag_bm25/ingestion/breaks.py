@@ -296,24 +296,24 @@ def _fences(text: str) -> Iterator[Block]:
 
 
 def _tables(text: str) -> Iterator[Block]:
-    for separator, rows in _ROWS.items():
-        for match in rows.finditer(text):
-            lines = match[0].split("\n")
-            if size := _header_size(lines, separator):
-                yield Block(match.start(), match.end(), "".join(f"{line}\n" for line in lines[:size]))
+    for separator, pattern in _ROWS.items():
+        for match in pattern.finditer(text):
+            rows = match[0].removesuffix("\n").split("\n")
+            if size := _header_size(rows, separator):
+                yield Block(match.start(), match.end(), "".join(f"{row}\n" for row in rows[:size]))
 
 
-def _header_size(lines: Sequence[str], separator: str) -> int:
-    """Return how many lines are the header of a table; 0 if the lines have the separator by chance."""
-    counts = [line.count(separator) for line in lines if line]
+def _header_size(rows: Sequence[str], separator: str) -> int:
+    """Return how many rows are the header of a table, all but one at most; 0 if they have the separator by chance."""
+    counts = [row.count(separator) for row in rows]
     if separator != "|":
-        names = lines[0].split(separator)
+        names = rows[0].split(separator)
         return int(len(set(counts)) == 1 and all(map(_NAME.match, names)) and len(set(names)) == len(names))
     if counts[0] != counts[1]:
         return 0
-    full = (at for at, line in enumerate(lines[:HEADER_ROWS], 1) if all(map(str.strip, _cells(line)[1:])))
+    full = (at for at, row in enumerate(rows[:-1][:HEADER_ROWS], 1) if all(map(str.strip, _cells(row)[1:])))
     size = next(full, 1)
-    return size + bool(_RULE.fullmatch(lines[size]))
+    return size + bool(_RULE.fullmatch(rows[size]))
 
 
 def _cells(row: str) -> list[str]:

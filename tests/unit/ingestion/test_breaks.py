@@ -238,6 +238,14 @@ def test_a_table_of_two_lines_is_not_cut_from_its_label() -> None:
     assert chunks(f"Anders\n\n{PROSE[0]}\n\n| 2006\ntax | {'7 ' * 30}", 120)[1].startswith("Anders\n| 2006\ntax | 7")
 
 
+@pytest.mark.parametrize("end", ["", "\n"])
+@pytest.mark.parametrize("table", ["a | \n | ", "a |  | \nb | c |", "a | \nb | c", "a | b\n--|--", "| \n| \n| "])
+def test_the_last_row_of_a_table_is_no_header(table: str, end: str) -> None:
+    text = f"{PROSE[0]}\n\n{table}{end}"
+    assert Breaks(text, ()).header(len(text) - len(end) - 1, 99).count("\n") <= 2
+    assert "".join(chunks(text)).endswith(table.rsplit("\n", maxsplit=1)[-1].strip())
+
+
 def test_a_closing_tag_begins_no_chunk() -> None:
     text = f'<div class="a">\n\n{PROSE[0]}\n\n</div>\n<div class="b">\n\n{PROSE[1]}\n\n</div>\n\n{PROSE[2]}'
     assert [chunk.split("\n")[0] for chunk in chunks(text, 135)] == ['<div class="a">', '<div class="b">', PROSE[2]]
