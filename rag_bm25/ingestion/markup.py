@@ -40,6 +40,8 @@ _DATA_URI = re.compile(
     r"(?(link)>?(?:[ \t]+[\"'][^\"'\n]{0,500}[\"'])?[ \t]*\)?)",
     re.MULTILINE,
 )
+_PAYLOAD = re.compile(r"(?<=\]\()(<?[a-z]{2,8}://[^\s()#?]{1,300})[#?][\w+/=%.~&*!'-]{150,}(?=>?\))")
+"""The code that a link carries, as that of a playground: it is no word of the page, and fills a chunk."""
 _WORD = re.compile(r"\W?\w")
 _FENCE = re.compile(r" {0,3}(`{3,}(?=[^`]*$)|~{3,})")
 _ATX = re.compile(r" {0,3}(#{1,6})(?:[ \t](.*))?$")
@@ -84,8 +86,8 @@ def read_markdown(text: str) -> Document:
 
 
 def _shown(text: str) -> str:
-    """Leave out comments, pictures that are data, and the marks of emphasis that part words."""
-    text = _DATA_URI.sub(lambda match: match["alt"] or "", text)
+    """Leave out comments, pictures that are data, the codes of links, and the marks of emphasis that part words."""
+    text = _PAYLOAD.sub(r"\1", _DATA_URI.sub(lambda match: match["alt"] or "", text))
     last = text.rfind("-->")
     parts, done, at = list[str](), 0, 0
     while match := _UNSEEN.search(text, at):
