@@ -18,6 +18,7 @@ event          level  counts                                  when
 ``search``     DEBUG  ``queries``, ``hits``                   the sparse vectors were searched
 ``request``    DEBUG  ``status_200`` and so on                a server answered a request over HTTP
 ``tool``       DEBUG  the name of the tool                    a server answered an agent
+``recut``      WARN   ``files``, ``chunks``                   files that are the same are cut anew by an ingestion
 ``stale``      WARN   ``failures``                            a refresh in the background failed
 ``damage``     WARN   ``findings``                            the statistics are damaged: run repair
 ``incomplete`` WARN   ``candidates``                          so many chunks do not decide which hits are first

@@ -19,7 +19,14 @@ from rag_bm25.cli.embedding import DenseSearch, Model, search_judged
 from rag_bm25.cli.gating import GateOptions
 from rag_bm25.cli.judgements import describe_missing, list_failing
 from rag_bm25.cli.rendering import render_comparison, render_evaluation, render_failing
-from rag_bm25.cli.settings import AUTO, COUNT_TITLES, IndexOptions, parse_grid, with_language
+from rag_bm25.cli.settings import (
+    AUTO,
+    COUNT_TITLES,
+    DEFAULT_CHUNK_SIZE,
+    IndexOptions,
+    parse_grid,
+    with_language,
+)
 from rag_bm25.errors import InputError
 from rag_bm25.evaluation import BeirDataset
 from rag_bm25.evaluation.baseline import Baseline, RunRecorder
@@ -33,6 +40,7 @@ from rag_bm25.index.settings import shared_side
 from rag_bm25.index.stored_config import parameters_of
 from rag_bm25.ingestion.language import MIN_CHUNKS
 from rag_bm25.query.query import Query
+from rag_bm25.weighting.calibration import drift_warning
 from rag_bm25.weighting.query import QueryWeighting
 
 OpenIndex: TypeAlias = Callable[[IndexConfig], AbstractContextManager[BM25Index]]
@@ -107,7 +115,8 @@ def evaluate(
 
     Prints nDCG@10, Recall@100, MRR@10 and the speed. The documents, each as one chunk, go to an index in memory, or to
     a temporary one at --uri, which is dropped at the end. MILVUS_URI is not used here. The chunk size is `auto` by
-    default, the mean length of the documents. Documents that no index can store are left out, but remain judged.
+    default, the mean length of the documents; a note says that `rag-bm25 ingest` takes another. Documents that no index
+    can store are left out, but remain judged.
 
     The text of a document begins with its title, which is also a field, as `ingest` makes it, unless --field says
     otherwise: --field none, or fields=none in --compare. There is no other field in BEIR form.
@@ -151,7 +160,8 @@ def evaluate(
             embeddings=embed,
             inspect=inspector.inspect,
         )
-    for note in inspector.notes:
+    size_note = _note_size(base, configs[0], dataset)
+    for note in filter(None, [*inspector.notes, None if as_json else size_note]):
         print_note(note)
     if run is not None:
         _write_runs(run, labels, results)
@@ -161,7 +171,12 @@ def evaluate(
     outcome = gate.judge(record, earlier, results[0].measures.to_dict())
     failing = list_failing(dataset, results[0].run)
     if as_json:
-        more = {"skipped": len(dataset.skipped), "no_relevant_hit": failing, **outcome.to_dict()}
+        more = {
+            "skipped": len(dataset.skipped),
+            "chunk_size_note": size_note,
+            "no_relevant_hit": failing,
+            **outcome.to_dict(),
+        }
         print_json({**_to_plain(labels, results, configs, tests), **more})
     else:
         show(render_evaluation(folder.resolve().name, results[0], configs[0]))
@@ -222,6 +237,18 @@ def _sample(dataset: BeirDataset) -> list[str]:
     """Return texts all over the corpus."""
     texts = list(dataset.corpus.values())
     return texts[:: max(1, len(texts) // MIN_CHUNKS)][:MIN_CHUNKS]
+
+
+def _note_size(settings: Mapping[str, Any], config: IndexConfig, dataset: BeirDataset) -> str | None:
+    """Say that `ingest` takes another chunk size than the mean length, and what that does to these documents."""
+    if settings.get("chunk_size", AUTO) != AUTO or not dataset.corpus:
+        return None
+    told = (
+        "a document is a chunk here, and the chunk size is the mean length; `rag-bm25 ingest` cuts at "
+        f"{DEFAULT_CHUNK_SIZE}, and takes it for the chunk size: --chunk-size {DEFAULT_CHUNK_SIZE} measures that"
+    )
+    drift = drift_warning(DEFAULT_CHUNK_SIZE / config.chunk_size, len(dataset.corpus), config.k1, config.b)
+    return f"{told}, where {drift}" if drift else told
 
 
 def _reuse(index: BM25Index, config: IndexConfig) -> AbstractContextManager[BM25Index]:

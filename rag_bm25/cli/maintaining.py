@@ -18,7 +18,7 @@ from rag_bm25.index.maintenance.verification import RepairReport
 from rag_bm25.ingestion.obsolete import below_folder
 from rag_bm25.ingestion.pruning import is_below
 from rag_bm25.ingestion.source_names import nfc
-from rag_bm25.weighting.calibration import drift_warning, idf_warning
+from rag_bm25.weighting.calibration import calibrate, drift_warning, idf_warning
 
 MAX_DIFFERENCES = 20
 INCONCLUSIVE = 3  # exit code
@@ -48,7 +48,8 @@ def stats(place: opt.IndexAddress, namespace: opt.StatsNamespaces = None, as_jso
         if name not in figures.namespaces:
             print_note(f"{name_namespace(name)} has no chunks; namespaces with chunks: {there}")
     if drift := warnings["drift_warning"]:
-        print_note(f"{drift}; `rag-bm25 calibrate` proposes a chunk size for a new index")
+        proposed = calibrate(figures.mean_length, figures.num_chunks).chunk_size
+        print_note(f"{drift}; `rag-bm25 reindex --chunk-size {proposed}` changes it")
     if of_idf := warnings["idf_warning"]:
         print_note(of_idf)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from rag_bm25.weighting.fields import CONTEXT, field_items, field_text
@@ -13,6 +14,7 @@ CONTEXTUALIZED_BY = "contextualized_by"
 """Metadata key of the name of the function that gave a chunk its context, or of HEADINGS."""
 HEADINGS = "headings"
 """The context is title and headings: they count as fields of their own, and need not be stored twice."""
+_WORD = re.compile(r"\w+")
 
 
 def embedded_text(text: str, metadata: Mapping[str, Any], fields: Container[str]) -> str:
@@ -23,6 +25,13 @@ def embedded_text(text: str, metadata: Mapping[str, Any], fields: Container[str]
 
 
 def _headings(text: str, metadata: Mapping[str, Any]) -> str:
-    """Join title and headings, each once, without the one that the text begins with."""
+    """Join title and headings, each once, without those that the text begins with."""
     given = dict.fromkeys([*field_items(metadata, "title"), *field_items(metadata, HEADINGS)])
-    return " > ".join(heading for heading in given if not text.lstrip("# ").startswith(heading))
+    words = {heading: _WORD.findall(heading) for heading in given}
+    said: set[str] = set()
+    for line in filter(_WORD.search, text.split("\n")):
+        begun = {heading for heading, own in words.items() if own and _WORD.findall(line)[: len(own)] == own}
+        if not begun:
+            break
+        said |= begun
+    return " > ".join(heading for heading in given if heading not in said)

@@ -27,6 +27,7 @@ class Rank(IntEnum):
 SHORT = 60  # columns of a line that may name what follows
 WIDE = 130  # columns: lines of wrapped prose have fewer
 HEADER_ROWS = 3
+MAX_HEADER = 10_000  # characters of the header of a table: a longer one would be copied for each chunk of it
 NEAR = 32  # characters read around a range to recognise sentence ends at its edges
 _HAN = "\u4e00-\u9fff"
 _NUMERAL = "一二三四五六七八九十百千零〇"
@@ -37,10 +38,12 @@ _SENTENCE = re.compile(
 )
 _NO_SENTENCE = re.compile(
     r"(?:\n[ \t]*\d{1,3}"
-    r"|(?:^|[^\w.])(?:[A-Zpv]|[A-Za-z]\.[A-Za-z]|Mrs?|Ms|Drs?|Prof|St|Jr|Sr|Gen|Rev|Inc|Ltd|Co|Corp|Dept|Nos?|Vol"
-    r"|Ch|Sec|Arts?|Figs?|Eqs?|Ed|pp|vs|cf|al|approx))\.$"
+    r"|(?:^|[^\w.])(?:[A-Zpv]|(?:[A-Za-z]\.){1,3}[A-Za-z]|Mrs?|Ms|Messrs|Drs?|Prof|Jr|Sr|Gen|Col|Capt|Lt|Sgt|Gov|Sen|Rep"
+    r"|Hon|Rev|St|Mt|Ft|Inc|Ltd|Co|Corp|Dept|Nos?|Vols?|Chs?|Secs?|Arts?|Figs?|Eqs?|[Ee]ds?|pp|vs|cf|al|approx))\.$"
 )
 """The number of an item, an initial or an abbreviation: its point ends no sentence."""
+_UNIT = re.compile(r"(?:^|[^\w.])[A-Za-z]{1,4}\.$")
+"""A word that may be short for a longer one: before a number its point ends no sentence, as in Jan. 5 and 6 ft. 2."""
 CLAUSES = (re.compile(r"；|;\s(?:(?:and|or)\s)?"), re.compile(r"[，、]|,\s"), re.compile(r"\s"))
 _FENCE = re.compile(r"^[ >]{0,8}(`{3,}(?=[^`\n]*$)|~{3,})(.*)$", re.MULTILINE)
 _ITEM = re.compile(
@@ -58,8 +61,9 @@ _NUMBERED = re.compile(
 _ENDS = tuple(".。!！;；,，、…")
 _NAMES = (":", "：", "--", "—")  # ends of lines that name what follows, however long
 _QUESTIONS = ("?", "？")
+_CLOSING = "</"
 _ROWS = {
-    "|": re.compile(r"^(?:[^\n|]*\|[^\n]*(?:\n|\Z)){3,}", re.MULTILINE),
+    "|": re.compile(r"^(?:[^\n|]*\|[^\n]*(?:\n|\Z)){2,}", re.MULTILINE),
     "\t": re.compile(r"^(?:[^\n\t]+(?:\t[^\n\t]*){2,}(?:\n|\Z)){3,}", re.MULTILINE),
     ",": re.compile(r"^(?:[^\n,]+(?:,(?! )[^\n,]*){2,}(?:\n|\Z)){3,}", re.MULTILINE),
 }
@@ -118,9 +122,14 @@ class _Line(NamedTuple):
         return self.table is not None or self.fence is not None or self.is_heading or self.is_item
 
     @property
+    def closes(self) -> bool:
+        """Whether it closes what is before it."""
+        return self.text.startswith(_CLOSING)
+
+    @property
     def is_title(self) -> bool:
         """Whether it is as short as a title, and ends no sentence."""
-        return not (self.stands or self.text.endswith(_ENDS)) and self.columns <= SHORT
+        return not (self.stands or self.closes or self.text.endswith(_ENDS)) and self.columns <= SHORT
 
 
 class Breaks:
@@ -144,9 +153,21 @@ class Breaks:
     def _places(self) -> dict[Rank, list[int]]:
         places: dict[Rank, list[int]] = {rank: [] for rank in Rank}
         for before, line in zip(chain([_Line(0, "")], self._lines), self._lines, strict=False):
-            if not (before.is_heading or _is_named(before, line) or _is_within_header(line)):
+            if not (before.is_heading or _is_named(before, line) or _is_within_header(line) or line.closes):
                 places[_rank(before, line)].append(line.start)
         return places
+
+    @cached_property
+    def _names(self) -> dict[int, str]:
+        """The label of each table, by its start: just above it, or above the paragraph that introduces it."""
+        names: dict[int, str] = {}
+        above = before = _Line(0, "")
+        for line in self._lines:
+            if line.table is not None and line.table is not before.table:
+                label = above if above.is_title and not (before.is_title or before.stands) else before
+                names[line.table.start] = f"{label.text}\n" if label.is_title and label.text else ""
+            above, before = before, line
+        return names
 
     @cached_property
     def _articles(self) -> _Blocks:
@@ -170,17 +191,26 @@ class Breaks:
         """Yield the ends of sentences in a range, without those of code."""
         for match in _SENTENCE.finditer(self._text, max(0, low - NEAR), high + NEAR):
             end = match.end()
-            is_short = match[0] == "." and _NO_SENTENCE.search(self._text[max(0, end - 12) : end])
-            if low <= end <= high and not is_short and self._fence(end) is None:
+            is_end = low <= end <= high and not (match[0] == "." and self._is_abbreviated(end))
+            if is_end and self._fence(end) is None:
                 yield end
 
-    def header(self, place: int, longest: int) -> str:
-        """Return what stands above the rest of a table or an article: what of its header is before the place.
+    def _is_abbreviated(self, end: int) -> bool:
+        """Tell whether the point that ends here is that of an abbreviation."""
+        before = self._text[max(0, end - 12) : end]
+        is_before_number = self._text[end : end + 1] == " " and self._text[end + 1 : end + 2].isdigit()
+        return bool(_NO_SENTENCE.search(before) or (is_before_number and _UNIT.search(before)))
 
-        If the first line of an article has more than `longest` characters, its number stands for it.
+    def header(self, place: int, longest: int) -> str:
+        """Return what stands above a table or the rest of an article: what of its label and header is before the place.
+
+        The label is left out if they have more than `longest` characters together. If the first line of an article has
+        more, its number stands for it.
         """
         if table := self._tables.at(place):
-            return table.header[: place - table.start]
+            name, end = self._names.get(table.start, ""), min(max(0, place - table.start), len(table.header))
+            header = table.header[:end] if end <= MAX_HEADER else ""
+            return name + header if len(name) + len(header) <= longest else header
         article = self._articles.at(place)
         number = article and place > article.start and _ARTICLE.match(article.header)
         if not article or not number:
@@ -213,7 +243,7 @@ class Breaks:
                     is_article=is_prose and _ARTICLE.match(text) is not None,
                     is_numbered=is_prose and _NUMBERED.match(text) is not None,
                 )  # fmt: skip
-            after_blank = not text
+            after_blank = not text or (after_blank and text.startswith(_CLOSING))
             at += len(line) + 1
 
 
@@ -266,24 +296,24 @@ def _fences(text: str) -> Iterator[Block]:
 
 
 def _tables(text: str) -> Iterator[Block]:
-    for separator, rows in _ROWS.items():
-        for match in rows.finditer(text):
-            lines = match[0].split("\n")
-            if size := _header_size(lines, separator):
-                yield Block(match.start(), match.end(), "".join(f"{line}\n" for line in lines[:size]))
+    for separator, pattern in _ROWS.items():
+        for match in pattern.finditer(text):
+            rows = match[0].removesuffix("\n").split("\n")
+            if size := _header_size(rows, separator):
+                yield Block(match.start(), match.end(), "".join(f"{row}\n" for row in rows[:size]))
 
 
-def _header_size(lines: Sequence[str], separator: str) -> int:
-    """Return how many lines are the header of a table; 0 if the lines have the separator by chance."""
-    counts = [line.count(separator) for line in lines if line]
+def _header_size(rows: Sequence[str], separator: str) -> int:
+    """Return how many rows are the header of a table, all but one at most; 0 if they have the separator by chance."""
+    counts = [row.count(separator) for row in rows]
     if separator != "|":
-        names = lines[0].split(separator)
+        names = rows[0].split(separator)
         return int(len(set(counts)) == 1 and all(map(_NAME.match, names)) and len(set(names)) == len(names))
     if counts[0] != counts[1]:
         return 0
-    full = (at for at, line in enumerate(lines[:HEADER_ROWS], 1) if all(map(str.strip, _cells(line)[1:])))
+    full = (at for at, row in enumerate(rows[:-1][:HEADER_ROWS], 1) if all(map(str.strip, _cells(row)[1:])))
     size = next(full, 1)
-    return size + bool(_RULE.fullmatch(lines[size]))
+    return size + bool(_RULE.fullmatch(rows[size]))
 
 
 def _cells(row: str) -> list[str]:

@@ -195,6 +195,7 @@ def ingest(
 
     coverage = Coverage.of(found, files, names)
     earlier = IngestedFiles(index, coverage, files, namespace, lambda source: sources.of(source).shape)
+    earlier.tell()
     unread = [file for file in files if file.source not in earlier.num_chunks]
     unchanged = AddReport(unchanged=sum(earlier.num_chunks.values()))
     skipped = found.size - sum(file.size for file in unread)

@@ -40,6 +40,8 @@ _DATA_URI = re.compile(
     r"(?(link)>?(?:[ \t]+[\"'][^\"'\n]{0,500}[\"'])?[ \t]*\)?)",
     re.MULTILINE,
 )
+_PAYLOAD = re.compile(r"(?<=\]\()(<?[a-z]{2,8}://[^\s()#?]{1,300})[#?][\w+/=%.~&*!'-]{150,}(?=>?\))")
+"""The code that a link carries, as that of a playground: it is no word of the page, and fills a chunk."""
 _WORD = re.compile(r"\W?\w")
 _FENCE = re.compile(r" {0,3}(`{3,}(?=[^`]*$)|~{3,})")
 _ATX = re.compile(r" {0,3}(#{1,6})(?:[ \t](.*))?$")
@@ -51,6 +53,14 @@ _MARKS = re.compile(
     r"(?<!`)(?P<ticks>`{1,2})(?!`)(?P<code>[^`\n]{1,500})(?P=ticks)|!?\[(?P<link>[^\[\]]*)\]\([^()\s]*\)"
     rf"|\\(?P<escaped>{_PUNCTUATION})|[`*]+|<[^<>]*>|\{{#[^{{}}]*\}}|(?P<reference>{_REFERENCE.pattern})"
 )
+_PART = re.compile(
+    r"第[一二三四五六七八九十百千零〇\d]{1,9}(?P<zh>[卷编篇章节])"
+    r"|(?P<en>Book|BOOK|Part|PART|Chapter|CHAPTER|Section|SECTION)\s(?:\d{1,4}|[IVXLC]{1,8})\b(?!\s[a-z])\.?"
+)
+_LEVELS = {"卷": 1, "book": 1, "编": 2, "篇": 2, "part": 2, "章": 3, "chapter": 3, "节": 4, "section": 4}
+MAX_TITLE = 100  # characters of the first line of a plain text
+MAX_PART = 60  # characters of the line that a part of one begins with
+_ENDS = tuple(".。!！?？;；,，:：、")
 _ADORNMENT = re.compile(r"([!-/:-@\[-`{-~])\1*[ \t]*$")
 
 
@@ -76,8 +86,8 @@ def read_markdown(text: str) -> Document:
 
 
 def _shown(text: str) -> str:
-    """Leave out comments, pictures that are data, and the marks of emphasis that part words."""
-    text = _DATA_URI.sub(lambda match: match["alt"] or "", text)
+    """Leave out comments, pictures that are data, the codes of links, and the marks of emphasis that part words."""
+    text = _PAYLOAD.sub(r"\1", _DATA_URI.sub(lambda match: match["alt"] or "", text))
     last = text.rfind("-->")
     parts, done, at = list[str](), 0, 0
     while match := _UNSEEN.search(text, at):
@@ -217,6 +227,26 @@ def _is_title(texts: list[str], at: int) -> bool:
 def _rst_plain(title: str) -> str:
     """Leave out roles and the marks of code."""
     return re.sub(r":[\w:+.-]{1,100}:(?=`)", "", title).replace("`", "").replace("*", "").strip()
+
+
+def read_plain(text: str) -> Document:
+    """Find the numbered chapters of a plain text; a first line that stands alone, and is no sentence, is the title."""
+    first, _, rest = text.strip().partition("\n")
+    is_alone = rest.partition("\n")[0].isspace() or rest.startswith("\n")
+    is_title = is_alone and len(first) <= MAX_TITLE and not first.rstrip().endswith(_ENDS)
+    return Document(text, first.strip() if is_title else "", bounded(_plain_headings(text)))
+
+
+def _plain_headings(text: str) -> Iterator[Heading]:
+    """Yield the lines that are a chapter with its number; in English, after a blank line."""
+    lines, after_blank = _Lines(text), True
+    for at, line in enumerate(lines.lines):
+        title = line.strip()
+        part = _PART.match(title) if len(title) <= MAX_PART else None
+        if part and (part["zh"] or after_blank) and not title[part.end() :].endswith(_ENDS):
+            yield lines.heading(at, at, _LEVELS[(part["zh"] or part["en"]).lower()], title)
+        else:
+            after_blank = not title
 
 
 MARKUP = {".md": read_markdown, ".markdown": read_markdown, ".rst": read_rst}

@@ -21,7 +21,7 @@ from rag_bm25.ingestion.files import real_path_of
 from rag_bm25.ingestion.formats import FORMATS
 from rag_bm25.ingestion.formats.extraction import DEFAULT_TIMEOUT, EXTRACTOR
 from rag_bm25.ingestion.jsonl import read_json_lines
-from rag_bm25.ingestion.markup import MARKUP, read_markdown
+from rag_bm25.ingestion.markup import MARKUP, read_markdown, read_plain
 from rag_bm25.ingestion.opening import open_regular, real_path
 from rag_bm25.ingestion.rows import (
     MAX_DOCUMENT_BYTES,
@@ -43,8 +43,6 @@ if TYPE_CHECKING:
     from rag_bm25.ingestion.files import SourceFile
     from rag_bm25.ingestion.rows import Reject, Row
     from rag_bm25.ingestion.splitting import Part, Splitter
-
-MAX_TITLE = 100  # characters
 
 
 @dataclass(frozen=True)
@@ -187,7 +185,7 @@ def _read_document(path: Path, real: Path, options: ReadOptions) -> Document:
     with open_regular(path, real) as file:
         text, encoding = _read_text(file, options.encoding)
     try:
-        found = MARKUP.get(suffix, _read_plain)(text)
+        found = MARKUP.get(suffix, read_plain)(text)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
     return replace(found, encoding=encoding)
@@ -258,14 +256,6 @@ def _place(document: Document, part: Part, title: str) -> dict[str, Any]:
     if document.pages:
         place["page"] = max(1, bisect_right(document.pages, part.start))
     return place
-
-
-def _read_plain(text: str) -> Document:
-    """Take a first line that stands alone, and is no sentence, for the title."""
-    first, _, rest = text.strip().partition("\n")
-    is_alone = rest.partition("\n")[0].isspace() or rest.startswith("\n")
-    is_title = is_alone and len(first) <= MAX_TITLE and first.rstrip()[-1:] not in tuple(".。!！?？;；,，:：")
-    return Document(text, first.strip() if is_title else "")
 
 
 def _read_text(file: BinaryIO, encoding: str | None) -> tuple[str, str]:

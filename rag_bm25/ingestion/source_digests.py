@@ -13,12 +13,18 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rag_bm25.errors import FormatError
 from rag_bm25.statistics.log.keys import SOURCE, LogKey, make_rows
-from rag_bm25.statistics.log.packing import check_counts, check_texts, get_text, json_bytes, pack_in_pieces, unpack_json
+from rag_bm25.statistics.log.packing import (
+    check_counts,
+    check_dict,
+    check_texts,
+    get_text,
+    json_bytes,
+    pack_in_pieces,
+    unpack_json,
+)
 from rag_bm25.statistics.log.table import LogTable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from rag_bm25.store.protocol import LogStore
     from rag_bm25.store.rows import LogRow
 
@@ -26,36 +32,41 @@ FOLD_ABOVE = 8  # entries
 
 
 class SourceDigest(NamedTuple):
-    """Digests of a file, with all that shapes its chunks, and of the ids and batches of the chunks."""
+    """Digests of a file, of all else that shapes its chunks, and of the ids and batches of the chunks."""
 
     contents: str
+    shape: str  # key
     stored: str
     num_chunks: int
 
 
-GONE = SourceDigest("", "", 0)
+GONE = SourceDigest("", "", "", 0)
 """Digest of a source that has none any more."""
 
 
 @dataclass
 class StoredDigests:
-    """The digests of the sources of a namespace, as they were read."""
+    """The digests of the sources of a namespace, as they were read or are to be written."""
 
     by_source: dict[str, SourceDigest] = field(default_factory=dict)
+    shapes: dict[str, str] = field(default_factory=dict)  # by key
     states: set[str] = field(default_factory=set)  # digests of all that a run without anything left over has seen
     keys: list[str] = field(default_factory=list)
 
     def read(self, row: LogRow) -> None:
         """Read a row, newer than those before it; one that cannot be decoded is damaged, and counts for nothing."""
-        state, digests = get_text(row.meta, "state"), dict(map(_decode, unpack_json(row.packed)))
+        packed = check_dict(unpack_json(row.packed), "source")
+        state, digests = get_text(row.meta, "state"), dict(map(_decode, packed["sources"]))
+        check_texts(list(packed["shapes"].values()), "shapes")
+        self.shapes |= packed["shapes"]
         self.by_source |= digests
         self.states |= {state} - {""}
 
 
 def _decode(values: list[object]) -> tuple[str, SourceDigest]:
-    source, contents, stored = check_texts(values[:3], "source")
-    [num_chunks] = check_counts(values[3:], "source")
-    return source, SourceDigest(contents, stored, num_chunks)
+    source, contents, shape, stored = check_texts(values[:4], "source")
+    [num_chunks] = check_counts(values[4:], "source")
+    return source, SourceDigest(contents, shape, stored, num_chunks)
 
 
 def read_digests(store: LogStore, namespace: str) -> StoredDigests:
@@ -68,14 +79,20 @@ def read_digests(store: LogStore, namespace: str) -> StoredDigests:
     return found
 
 
-def write_digests(
-    store: LogStore, namespace: str, known: StoredDigests, changes: Mapping[str, SourceDigest], state: str, batch: str
-) -> None:
+def write_digests(store: LogStore, namespace: str, known: StoredDigests, new: StoredDigests, batch: str) -> None:
     """Store digests beside those that are known, or in place of them where these are in many entries."""
     folds = len({LogKey.parse(key).name for key in known.keys}) >= FOLD_ABOVE
-    whole = {**known.by_source, **changes} if folds else changes
+    whole = {**known.by_source, **new.by_source} if folds else new.by_source
+    shapes = {**known.shapes, **new.shapes}
+
+    def encode(items: list[tuple[str, SourceDigest]]) -> bytes:
+        used = {digest.shape: shapes.get(digest.shape, "") for _, digest in items}
+        return json_bytes({"shapes": used, "sources": [(source, *digest) for source, digest in items]})
+
     table = LogTable(store)
-    pieces = pack_in_pieces([(source, *digest) for source, digest in whole.items()], json_bytes)
-    table.insert(make_rows(SOURCE, batch, [({"namespace": namespace, "state": state}, packed) for _, packed in pieces]))
+    meta = {"namespace": namespace, "state": next(iter(new.states), "")}
+    table.insert(
+        make_rows(SOURCE, batch, [(meta, packed) for _, packed in pack_in_pieces(list(whole.items()), encode)])
+    )
     if folds:
         table.delete(known.keys)

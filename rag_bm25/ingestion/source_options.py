@@ -13,9 +13,9 @@ from rag_bm25.index.arguments import list_first
 from rag_bm25.ingestion.files import NO_PATTERNS
 from rag_bm25.ingestion.reading import FileOptions, ReadOptions
 from rag_bm25.ingestion.rows import RowFields
+from rag_bm25.ingestion.shapes import shape_of
 from rag_bm25.ingestion.source_roots import ATTEMPTS, read_source_roots, set_source_roots
 from rag_bm25.ingestion.splitting import default_size, splitter
-from rag_bm25.ingestion.unchanged import shape_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -41,7 +41,7 @@ class Part(NamedTuple):
     headings : tuple of str
         The headings above it, from the highest level.
     header : str
-        The header of the table, or the number of the article, that it goes on with, which its text begins with.
+        The label and the header of the table, or the number of the article, that its text begins or goes on with.
     """
 
     start: int

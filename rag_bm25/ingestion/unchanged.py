@@ -1,7 +1,7 @@
 """Find the files that need not be read again: neither they nor their chunks have changed since they were ingested.
 
-The index keeps two digests of each file: one of its bytes and of what shapes its chunks, and, if these are all named
-``source#n``, one of their ids and batches as they were written. A chunk that anyone has written again has another
+The index keeps digests of each file: of its bytes, of what else shapes its chunks, and, if these are all named
+``source#n``, of their ids and batches as they were written. A chunk that anyone has written again has another
 batch, so that no digest outlives what it stands for, whatever happens between two runs. Rows with ids of their own may
 move from file to file: they are read again unless nothing at all has changed, neither the files nor the index.
 """
@@ -11,25 +11,24 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import platform
 import time
 from collections import Counter, defaultdict
 from contextlib import suppress
 from functools import partial
-from importlib import metadata
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
-from rag_bm25._version import __version__
 from rag_bm25.documents.chunks import MAX_BATCH_CHUNKS
 from rag_bm25.errors import InputError
 from rag_bm25.filters import parse_filter
+from rag_bm25.index.config import require_dense_field
 from rag_bm25.index.writing.pipeline import WriteOptions
 from rag_bm25.ingestion.files import real_path_of
-from rag_bm25.ingestion.formats import FORMATS
+from rag_bm25.ingestion.moved import MovedTexts
 from rag_bm25.ingestion.obsolete import from_files, scan_sources, source_filters
 from rag_bm25.ingestion.opening import open_regular
-from rag_bm25.ingestion.source_digests import GONE, SourceDigest, read_digests, write_digests
+from rag_bm25.ingestion.shapes import describe_recut, shape_key
+from rag_bm25.ingestion.source_digests import GONE, SourceDigest, StoredDigests, read_digests, write_digests
 from rag_bm25.store.rows import Scope
 
 if TYPE_CHECKING:
@@ -37,14 +36,11 @@ if TYPE_CHECKING:
 
     from rag_bm25.documents.chunks import AddReport, Chunk, NewChunk
     from rag_bm25.events import Progress
-    from rag_bm25.index.config import IndexConfig
     from rag_bm25.index.generation import Generation
     from rag_bm25.index.index import BM25Index
     from rag_bm25.ingestion.checking import FileChecker
     from rag_bm25.ingestion.files import SourceFile
     from rag_bm25.ingestion.obsolete import Coverage
-    from rag_bm25.ingestion.reading import ReadOptions
-    from rag_bm25.ingestion.splitting import Splitter
     from rag_bm25.store.embeddings import Embed
 
 # ruff: noqa: SLF001 - the digests are in the log of the index, and compared with its rows
@@ -80,6 +76,7 @@ class _Contents(NamedTuple):
     """A file as it was before it was read."""
 
     digest: str
+    shape: str  # key
     stamp: tuple[int, ...]  # changes with the file
 
 
@@ -104,6 +101,8 @@ class IngestedFiles:
         self._own_writes: set[str] = set()  # batches
         self._written = ChunkDigests()
         self._shape_of = shape_of
+        self._shapes: dict[str, str] = {}  # by key
+        self._moved: MovedTexts | None = None
         self._contents: dict[str, _Contents] = {}
         self._digest_files(file for file in files if file.source in self._known.by_source)
         self._others: list[str] | None = None  # ids of stored chunks that may be obsolete; None if all of them may be
@@ -116,10 +115,34 @@ class IngestedFiles:
         for file in files:
             if file.source not in self._contents:
                 self._digest_files([file])
+            stored = self._known.by_source.get(file.source)
+            if self._moved is not None and stored and stored.stored != OWN_IDS:
+                self._moved.keep(file.source, stored.num_chunks)
             yield file
 
     def _digest_files(self, files: Iterable[SourceFile]) -> None:
-        self._contents.update(_read_contents(files, self._shape_of))
+        """Read the digests of files; one that cannot be read, or whose chunks have an unknown shape, has none."""
+        for file in files:
+            shape = None if file.keeps_source else self._shape_of(file.source)  # the former is a temporary one
+            if shape is None:
+                continue
+            key = shape_key(shape)
+            self._shapes[key] = shape
+            with suppress(InputError, OSError):
+                self._contents[file.source] = _read_contents(file, key)
+
+    def tell(self) -> None:
+        """Log how many files are cut anew though they are the same, and why, before anything is written."""
+        known, shapes = self._known.by_source, self._known.shapes
+        recut = [
+            (known[source], now)
+            for source, now in self._contents.items()
+            if source in known and known[source].contents == now.digest and known[source].shape != now.shape
+        ]
+        changes = [(shapes[before.shape], self._shapes[now.shape]) for before, now in recut if before.shape in shapes]
+        if num_chunks := sum(before.num_chunks for before, _ in recut):
+            message = describe_recut(changes, num_chunks)
+            self._generation.live.events.warn("recut", message, files=len(recut), chunks=num_chunks)
 
     def add(
         self,
@@ -130,7 +153,10 @@ class IngestedFiles:
     ) -> AddReport:
         """Write the chunks of the other files."""
         options = WriteOptions(self._namespace, assume_new=False, workers=workers)
-        return self._index._pipeline.add_stream(chunks, embed, options, progress, self._note)
+        if embed is not None:
+            dense = require_dense_field(self._index.config, "embeddings given", self._index._store.name)
+            self._moved = MovedTexts(self._index, self._namespace, embed, dense)
+        return self._index._pipeline.add_stream(chunks, self._moved, options, progress, self._note)
 
     def _note(self, batches: Mapping[str, str], written: str) -> None:
         """Note the batch that each chunk of a write is stored with, and that of the write, "" if it changed nothing."""
@@ -143,7 +169,7 @@ class IngestedFiles:
         same = {
             source: digest
             for source, digest in self._known.by_source.items()
-            if source in self._contents and self._contents[source].digest == digest.contents
+            if (now := self._contents.get(source)) and (now.digest, now.shape) == (digest.contents, digest.shape)
         }
         if self._state(same) in self._known.states:  # nothing at all has changed
             self.num_chunks, self._others = {source: digest.num_chunks for source, digest in same.items()}, []
@@ -204,7 +230,8 @@ class IngestedFiles:
     def _store_digests(self, changes: Mapping[str, SourceDigest], state: str, now: Generation) -> None:
         with now.live.writing():
             if now is self._generation:  # in a next one all chunks have other batches
-                write_digests(now.store, self._namespace, self._known, changes, state, now.live.log.new_batch())
+                new = StoredDigests(dict(changes), self._shapes, {state})
+                write_digests(now.store, self._namespace, self._known, new, now.live.log.new_batch())
 
     def _new_digests(self, checker: FileChecker) -> Iterator[tuple[str, SourceDigest]]:
         written = Counter(map(checker.owners.given.get, chain.from_iterable(self._written.ids.values())))
@@ -214,7 +241,7 @@ class IngestedFiles:
             is_whole = is_named or written[source] == num_chunks
             if contents and is_whole and _stamp_of(self._files[source]) == contents.stamp:
                 stored = self._written.digest(source) if is_named else OWN_IDS
-                yield source, SourceDigest(contents.digest, stored, num_chunks)
+                yield source, SourceDigest(contents.digest, contents.shape, stored, num_chunks)
 
     def _state(self, digests: Mapping[str, SourceDigest]) -> str:
         """Return a digest of all that the run covers, "" if something else may be stored or is being written.
@@ -233,42 +260,19 @@ class IngestedFiles:
         return None if self._num_writes is None else self._num_writes + len(self._own_writes)
 
 
-def shape_of(config: IndexConfig, split: Splitter, options: ReadOptions, contextualized_by: str) -> str | None:
-    """Return all that shapes the chunks of a file beside its name and bytes; None if that cannot be known."""
-    if options.read is not None:
-        return None
-    projects = {"chardet", "pyarrow", *(form.project for form in FORMATS.values() if form.project)}
-    versions = {"rag-bm25": __version__, "python": platform.python_version(), **dict(_versions(sorted(projects)))}
-    lengths = [split.longest, split.overlap, split.least, config.length_unit]
-    reading = {name: value for name, value in vars(options).items() if name != "timeout"}
-    return json.dumps([versions, lengths, reading, list(config.fields), contextualized_by], default=vars)
-
-
-def _versions(projects: Iterable[str]) -> Iterator[tuple[str, str]]:
-    for project in projects:
-        with suppress(metadata.PackageNotFoundError):
-            yield project, metadata.version(project)
-
-
 def _count_writes(index: BM25Index) -> int | None:
     """Return the number of writes to the index, None while one is under way, or missing."""
     log = index._live.log
     return None if log.has_intents or log.problems else log.num_writes
 
 
-def _read_contents(
-    files: Iterable[SourceFile], shape_of: Callable[[str], str | None]
-) -> Iterator[tuple[str, _Contents]]:
-    """Yield the digests of files by their sources; a file that cannot be read has none."""
-    for file in files:
-        if file.keeps_source or (shape := shape_of(file.source)) is None:  # the former is a temporary one
-            continue
-        digest = hashlib.blake2b(shape.encode(), digest_size=16)
-        with suppress(InputError, OSError), open_regular(file.path, real_path_of(file)) as stream:
-            stamp = _stamp(os.fstat(stream.fileno()))
-            while block := stream.read(BLOCK):
-                digest.update(block)
-            yield file.source, _Contents(digest.hexdigest(), stamp)
+def _read_contents(file: SourceFile, shape: str) -> _Contents:
+    digest = hashlib.blake2b(digest_size=16)
+    with open_regular(file.path, real_path_of(file)) as stream:
+        stamp = _stamp(os.fstat(stream.fileno()))
+        while block := stream.read(BLOCK):
+            digest.update(block)
+    return _Contents(digest.hexdigest(), shape, stamp)
 
 
 def _stamp_of(file: SourceFile) -> tuple[int, ...] | None:

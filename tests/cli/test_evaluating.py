@@ -133,6 +133,19 @@ def test_an_automatic_chunk_size_follows_the_length_unit_of_each_configuration(b
     assert [one["chunk_size"] for one in (result, *result["compared"])] == [12.0, 1.5, 20]
 
 
+def test_evaluate_says_that_ingest_takes_another_chunk_size(beir: Path) -> None:
+    told = (
+        "a document is a chunk here, and the chunk size is the mean length; `rag-bm25 ingest` cuts at 500, and takes "
+        "it for the chunk size: --chunk-size 500 measures that"
+    )
+    assert f"{told}\n" in run("evaluate", beir).stderr
+    assert run_json("evaluate", beir, "--chunk-size", "auto")["chunk_size_note"] == told
+    assert run_json("evaluate", beir, "--chunk-size", 500)["chunk_size_note"] is None
+    rows = "".join(json.dumps({"_id": f"d{n}", "text": "ten letters"}) + "\n" for n in range(100))
+    (beir / "corpus.jsonl").write_text(rows)
+    assert f"{told}, where the chunk size is 31 times the mean length: the " in run("evaluate", beir).stderr
+
+
 def test_evaluate_writes_trec_runs(beir: Path, tmp_path: Path) -> None:
     assert run("evaluate", beir, "--run", tmp_path / "one.run").exit_code == 0
     [line] = (tmp_path / "one.run").read_text().splitlines()

@@ -23,9 +23,11 @@ def test_stats_warn_where_the_chunk_size_has_drifted(tmp_path: Path) -> None:
     run("ingest", "rows.jsonl", "--chunk-size", 500, "--collection", "drifted")
     warned = run("stats", "--collection", "drifted")
     assert warned.stderr == (
-        "the chunk size is 16 times the mean length: the length of chunks hardly counts; `rag-bm25 calibrate` proposes "
-        "a chunk size for a new index\n"
+        "the chunk size is 16 times the mean length: the length of chunks hardly counts; `rag-bm25 reindex "
+        "--chunk-size 45` changes it\n"
     )
+    run("reindex", "--chunk-size", 45, "--collection", "drifted")
+    assert run("stats", "--collection", "drifted").stderr == ""
     assert run("stats", "--collection", "healthy").stderr == ""
     assert run_json("stats", "--collection", "healthy")["drift_warning"] is None
 

@@ -28,10 +28,15 @@ def chunks(text: str, longest: int = 100, overlap: int = 0) -> list[str]:
     [
         "The pump is on.|The valve is shut!|Is it?|(It is.)|“Quite.”|Then stop.",
         "Dr. Smith and J. R. Jones met e.g. at No. 5, see Fig. 2 and pp. 3 ff. of it.|He left the U.S. in May.",
+        "Messrs. Hall, Gov. Brown and Lt. Dan of the J.R.R. Tolkien Society saw Mt. Blanc.|They wait.",
+        "On Jan. 5 and Sept. 12 he paid Rs. 500 for 5 ft. 3 of it, see Secs. 3 and 4.|It was in May.",
+        "He said: “Stop.”|Then (so they say.) he left at 5 p.m. by bus.|“Quite,” said she.",
         "It costs 3.5 m.|Version 2.10.1 runs on .NET 8.|See example.com for more.",
         "Shown before.[3][14]|Others agree.",
         "It waits ... and goes on.|Then it ends ...|So.",
         "水泵应当运行。|阀门关闭！|是吗？|“好的。”|他说：“停。”|结束",
+        "他问：“是吗？”|她答：“是。”|然后走了……|后来呢？！|没有。",
+        "依照第一款、第二款的规定办理。|（见附件。）|增长3.5%，达到1.2亿元。|使用Python 3.10版。|安装Node.js。|完成。",
         "（一）按第3.2款办理；逾期3.5日的，加收1.5%。|第二款另有规定的除外……|当事人约定：甲方付款。",
         "本产品支持 v2.5。|Node.js 2.0 也可以。|GPT-4.",
         "Das kostet z.B. 5 Euro.|Über uns.|Élan vital.",
@@ -208,3 +213,44 @@ def test_a_header_is_a_line_that_stands_before(pieces: list[str]) -> None:
 def test_work_grows_like_the_text(unit: str) -> None:
     few, many = (count_steps(lambda number=number: chunks(unit * number, 500)) for number in (300, 3_000))
     assert many < 13 * few
+
+
+ROWS = "".join(f"part {n} | {n * 7}\n" for n in range(40))
+
+
+@pytest.mark.parametrize("introduction", ["", "\n", "\nThey are of a pair of the valves, by the name of the part.\n\n"])
+@pytest.mark.parametrize("label", ["Prices of 2024", "Prices:", "价格表", "**Prices**"])
+def test_each_part_of_a_table_has_its_label(label: str, introduction: str) -> None:
+    found = chunks(f"{PROSE[0]}\n\n{label}\n{introduction}part | price\n{ROWS}\n{PROSE[1]}", 130)
+    parts = [chunk for chunk in found if "part " in chunk and "|" in chunk]
+    assert len(parts) > 4
+    assert all(chunk.startswith(f"{label}\n") for chunk in parts if chunk != parts[0])
+    assert label in parts[0]
+
+
+@pytest.mark.parametrize("above", ["It is a sentence.", "- an item", f"{'long ' * 10} label", "# A heading"])
+def test_what_is_no_label_of_a_table_is_not_repeated(above: str) -> None:
+    found = cut(f"{PROSE[0]}\n\n{above}\n\npart | price\n{ROWS}")
+    assert sum(above in chunk for chunk, _ in found) <= 1
+
+
+def test_a_table_of_two_lines_is_not_cut_from_its_label() -> None:
+    assert chunks(f"Anders\n\n{PROSE[0]}\n\n| 2006\ntax | {'7 ' * 30}", 120)[1].startswith("Anders\n| 2006\ntax | 7")
+
+
+@pytest.mark.parametrize("end", ["", "\n"])
+@pytest.mark.parametrize("table", ["a | \n | ", "a |  | \nb | c |", "a | \nb | c", "a | b\n--|--", "| \n| \n| "])
+def test_the_last_row_of_a_table_is_no_header(table: str, end: str) -> None:
+    text = f"{PROSE[0]}\n\n{table}{end}"
+    assert Breaks(text, ()).header(len(text) - len(end) - 1, 99).count("\n") <= 2
+    assert "".join(chunks(text)).endswith(table.rsplit("\n", maxsplit=1)[-1].strip())
+
+
+def test_a_closing_tag_begins_no_chunk() -> None:
+    text = f'<div class="a">\n\n{PROSE[0]}\n\n</div>\n<div class="b">\n\n{PROSE[1]}\n\n</div>\n\n{PROSE[2]}'
+    assert [chunk.split("\n")[0] for chunk in chunks(text, 135)] == ['<div class="a">', '<div class="b">', PROSE[2]]
+
+
+def test_a_header_that_is_longer_than_any_chunk_is_not_copied() -> None:
+    text = f"Prices\n{'a | ' * 5_000}\n{'b | ' * 5_000}\n"
+    assert Breaks(text, ()).header(len(text) - 9, 100) == "Prices\n"

@@ -47,6 +47,27 @@ def test_chunks_get_the_vectors_of_their_texts(folder: Path, wrap: Any) -> None:
         assert model.given == ["changed"]
 
 
+PARAGRAPHS = "\n\n".join(f"Part {n} opens the valve {n}. It is shut at {n} bar." for n in range(1_200))
+SECTIONS = "\n\n".join(f"# {n}\n\nWhole {n}." for n in range(2_000))
+
+
+@pytest.mark.parametrize(("before", "after"), [(30, 60), (60, 30)])
+def test_texts_that_only_move_are_not_embedded_again(before: int, after: int, tmp_path: Path) -> None:
+    """Another splitter makes fewer chunks, or more: those that follow move by more than a batch of writing."""
+    model, file = Lengths(), tmp_path / "a.md"
+    file.write_text(f"{PARAGRAPHS}\n\n{SECTIONS}")
+    with BM25Index.open(":memory:", "docs", config=IndexConfig(500, dense_dim=2)) as index:
+        ingest(index, find_files([file]), embeddings=model, split_size=before)
+        former = {chunk.text for chunk in index.chunks()}
+        model.given.clear()
+        ingest(index, find_files([file]), embeddings=model, split_size=after)
+        now = {chunk.id: chunk.text for chunk in index.chunks()}
+        vectors = index.get_embeddings(list(now))
+    assert len(former & set(now.values())) > 1_000
+    assert sorted(model.given) == sorted(set(now.values()) - former)
+    assert all(vectors[id_][1] == len(text) for id_, text in now.items())
+
+
 @pytest.mark.parametrize(
     ("dim", "embeddings", "says"),
     [

@@ -121,3 +121,16 @@ def test_chunks_have_the_metadata_of_the_front_matter(tmp_path: Path, index: BM2
 def test_letters_outside_comments_stay_in_order(text: str) -> None:
     shown = read_markdown(f"x\n{text}").text
     assert "".join(filter(str.isalpha, shown)) == "".join(filter(str.isalpha, f"x\n{text}")) or "<!--" in text
+
+
+@pytest.mark.parametrize("mark", ["#", "?code="])
+@pytest.mark.parametrize(("size", "is_kept"), [(40, True), (400, False)])
+def test_the_code_that_a_link_carries_is_no_text(mark: str, size: int, is_kept: bool) -> None:
+    code = "eNp9kLsK" * (size // 8)
+    text = read_markdown(
+        f"[Try it](https://play.example/a{mark}{code}), or `[x](https://b.example/#{code[:40]})`."
+    ).text
+    assert text.startswith(
+        f"[Try it](https://play.example/a{mark}{code})" if is_kept else "[Try it](https://play.example/a)"
+    )
+    assert text.endswith(f", or `[x](https://b.example/#{code[:40]})`.")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import platform
 import random
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,11 +16,14 @@ from support.files import CONFIG, run, write, write_rows
 from support.memory_store import MemoryStore
 
 from rag_bm25 import BM25Index, StoreError
+from rag_bm25._version import __version__
 from rag_bm25.events import Progress
 from rag_bm25.index.maintenance.copying import copy_index
-from rag_bm25.ingestion import ReadOptions, checking, find_files, ingest, reindex, unchanged
+from rag_bm25.ingestion import ReadOptions, checking, find_files, ingest, ingesting, reindex, shapes, unchanged
 from rag_bm25.ingestion.source_digests import FOLD_ABOVE, read_digests
 from rag_bm25.statistics.log.keys import keys_of
+
+GB = ReadOptions(encoding="gb18030")
 
 
 @pytest.fixture
@@ -267,8 +272,47 @@ def test_other_options_and_readers_read_all_again(
     assert read_by(read, lambda: ingest(index, find_files([docs]), split_size=20)) == everything
     assert read_by(read, lambda: ingest(index, find_files([docs]), split_size=20, chunk_overlap=1)) == everything
     run(index, docs)
-    monkeypatch.setattr(unchanged, "__version__", "later")
+    monkeypatch.setattr(shapes, "__version__", "later")
     assert read_by(read, lambda: run(index, docs)) == everything
+
+
+@pytest.mark.parametrize(
+    ("upgrade", "reason"),
+    [
+        (lambda patch: patch.setattr(shapes, "__version__", "9.0"), f"rag-bm25 9.0 (was {__version__})"),
+        (lambda patch: patch.setattr(platform, "python_version", lambda: "9"), "python 9 (was "),
+        (lambda patch: patch.setattr(ingesting, "ingest", partial(ingest, split_size=20)), "split_size 20 (was 40)"),
+        (lambda patch: patch.setattr(ingesting, "ingest", partial(ingest, options=GB)), ": encoding. Chunks"),
+    ],
+)
+def test_a_run_tells_what_it_cuts_anew_and_why_before_it_writes(
+    upgrade: Callable[[pytest.MonkeyPatch], None],
+    reason: str,
+    docs: Path,
+    store: MemoryStore,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    told: list[tuple[dict[str, int], list[str]]] = []
+    index = BM25Index.from_store(
+        store,
+        config=CONFIG,
+        on_event=lambda event: told.append((dict(event.counts), store.calls[:])) if event.name == "recut" else None,
+    )
+    run(index, docs)
+    write(docs / "b.txt", "changed, and read anyway")
+    store.calls.clear()
+    upgrade(monkeypatch)
+    ingesting.ingest(index, find_files([docs]))
+    [(counts, calls)] = told
+    assert counts == {"files": 2, "chunks": 3}
+    assert not {"insert_chunks", "insert_log", "delete_chunks"} & {*calls}
+    assert "insert_log" in store.calls
+    [message] = [record.getMessage() for record in caplog.records if vars(record).get("event") == "recut"]
+    assert message.startswith("up to 3 chunks of files that have not changed (2) are cut anew: ")
+    assert reason in message
+    ingesting.ingest(index, find_files([docs]))
+    assert len(told) == 1
 
 
 def test_a_reader_of_ones_own_reads_all_each_time(docs: Path, index: BM25Index, read: list[str]) -> None:
