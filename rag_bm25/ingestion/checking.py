@@ -15,8 +15,8 @@ from rag_bm25.errors import InputError, MissingExtraError
 from rag_bm25.index.arguments import list_first
 from rag_bm25.ingestion.files import os_error_message
 from rag_bm25.ingestion.owners import SPOOLED_BYTES, Placed
-from rag_bm25.ingestion.reading import FileOptions, read_file
-from rag_bm25.ingestion.rows import ROW_SUFFIXES, raise_error
+from rag_bm25.ingestion.reading import FileOptions, holds_rows, read_file
+from rag_bm25.ingestion.rows import raise_error
 from rag_bm25.weighting.fields import DEFAULT_FIELDS
 
 if TYPE_CHECKING:
@@ -137,8 +137,8 @@ class FileChecker(RowChecker):
     def _check_pieces(self, file: SourceFile, ids: set[str]) -> Iterator[Placed]:
         """Yield the chunks of a file and collect their ids; a wrong row is rejected, else the first failure ends."""
         reject = partial(self._reject_unread, file.source)
-        refuse = reject if file.path.suffix.lower() in ROW_SUFFIXES else raise_error
         try:
+            refuse = reject if holds_rows(file) else raise_error
             split, reading, contextualize, _ = self._options_of(file.source)
             for piece in read_file(file, split, reading, contextualize=contextualize, reject=reject):
                 chunk = self._check_piece(piece, file.source if piece.id in ids else None, refuse)

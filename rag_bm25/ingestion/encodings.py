@@ -74,7 +74,8 @@ def decode(data: bytes, where: str, encoding: str | None = None, declared: str |
         name = check_encoding(encoding)
         return _decode_as(data, name, where), _unless_utf8(name)
     utf8 = _try(data, "utf-8")
-    if utf8 is not None and "\0" not in utf8:
+    is_escaped = (declared or "").lower().startswith("iso-2022") and b"\x1b" in data  # Japanese in e-mail, as ASCII
+    if utf8 is not None and "\0" not in utf8 and not is_escaped:
         return utf8, ""
     name = _fitting(data, "cp1252" if (declared or "").lower() in ASCII else declared)
     if not name and utf8 is None and is_mostly_utf8(data):

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from rag_bm25.statistics.log.source_roots import SourceRoot
 
 NO_PATTERNS: Mapping[str, Any] = MappingProxyType({"include": [], "exclude": [], "gitignore": True})
-SUFFIXES = (".txt", *MARKUP, *ROW_SUFFIXES, *FORMATS)
+NAMED = ".json"  # which folders have for many a purpose: only a file that is given or included is ingested
+SUFFIXES = (".txt", *MARKUP, *(suffix for suffix in ROW_SUFFIXES if suffix != NAMED), *FORMATS)
 
 
 @dataclass(frozen=True)
@@ -256,7 +257,7 @@ class _Finder:
         selection = self._select(file, file.parent)
         if selection.excludes(file, is_folder=False):
             self.found.excluded.append(file)
-        elif self._take_file(file, root, is_wanted=selection.names(file)):
+        elif self._take_file(file, root, is_wanted=selection.names(file) or file.suffix.lower() == NAMED):
             self.found.given[file] = False
         elif missing := needs_package(file):
             self.found.unreadable[file] = f"{file}: {missing}"

@@ -1,13 +1,15 @@
-"""Read JSON lines; errors name file and line."""
+"""Read JSON lines, and JSON that is an array of objects; errors name the file and the line or item."""
 
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 from rag_bm25.errors import InputError
+from rag_bm25.ingestion.encodings import decode
 from rag_bm25.ingestion.lines import read_lines
-from rag_bm25.ingestion.rows import Row, raise_error
+from rag_bm25.ingestion.rows import DEFAULT_FIELDS, MAX_DOCUMENT_BYTES, Row, raise_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,6 +17,35 @@ if TYPE_CHECKING:
 
     from rag_bm25.ingestion.lines import Line
     from rag_bm25.ingestion.rows import Reject
+
+_BEGINNING = re.compile(rb"(?:\xef\xbb\xbf)?\s*\[\s*\{")
+MAX_BLANKS = 1000  # before the first item
+
+
+def is_array(file: BinaryIO) -> bool:
+    """Return whether a file of JSON begins as an array of objects; another one is a text."""
+    return _BEGINNING.match(file.read(MAX_BLANKS)) is not None
+
+
+def read_json_array(
+    file: BinaryIO, source: str, text: str, encoding: str | None = None, reject: Reject = raise_error
+) -> Iterator[Row]:
+    """Read an array of JSON objects; one without the default text is all of its own values."""
+    data = file.read(MAX_DOCUMENT_BYTES + 1)
+    if len(data) > MAX_DOCUMENT_BYTES:
+        raise InputError(f"{file.name}: an array must have at most {MAX_DOCUMENT_BYTES:,} bytes. Make it JSON lines")
+    try:
+        rows = json.loads(decode(data, file.name, encoding)[0])
+    except (ValueError, RecursionError) as error:
+        reason = "nested too deeply" if isinstance(error, RecursionError) else error
+        raise InputError(f"{file.name}: not JSON: {reason}") from None
+    for number, row in enumerate(rows):
+        where = f"{file.name} item {number + 1}"
+        if isinstance(row, dict):
+            columns = tuple(row) if text == DEFAULT_FIELDS.text else ()
+            yield Row(where, row, len(data) * (number + 1) // len(rows), f"{source}#{number}", columns)
+        else:
+            reject(InputError(f"{where}: a row must be a JSON object, got {type(row).__name__}"))
 
 
 def read_json_lines(file: BinaryIO, encoding: str | None = None, reject: Reject = raise_error) -> Iterator[Row]:

@@ -20,7 +20,7 @@ from rag_bm25.ingestion.encodings import check_encoding, decode
 from rag_bm25.ingestion.files import real_path_of
 from rag_bm25.ingestion.formats import FORMATS
 from rag_bm25.ingestion.formats.extraction import DEFAULT_TIMEOUT, EXTRACTOR
-from rag_bm25.ingestion.jsonl import read_json_lines
+from rag_bm25.ingestion.jsonl import is_array, read_json_array, read_json_lines
 from rag_bm25.ingestion.markup import MARKUP, read_markdown, read_plain
 from rag_bm25.ingestion.opening import open_regular, real_path
 from rag_bm25.ingestion.rows import (
@@ -141,9 +141,18 @@ def read_file(
     """
     if find_bad_character(file.source) is not None:
         raise InputError(f"{file.path}: its name, or that of a folder, is not UTF-8, and no id can be made of it")
-    if file.path.suffix.lower() in ROW_SUFFIXES:
+    if holds_rows(file):
         return _row_pieces(file, split, options, contextualize, reject)
     return _document_pieces(file, split, options, contextualize)
+
+
+def holds_rows(file: SourceFile) -> bool:
+    """Return whether a file is read as rows, and not as a document."""
+    suffix = file.path.suffix.lower()
+    if suffix != ".json":
+        return suffix in ROW_SUFFIXES
+    with open_regular(file.path, real_path_of(file)) as stream:
+        return is_array(stream)
 
 
 def read_document(path: str | Path, options: ReadOptions = DEFAULT_OPTIONS) -> Document:
@@ -293,6 +302,8 @@ def _read_rows(stream: BinaryIO, file: SourceFile, options: ReadOptions, reject:
         return read_parquet(stream, file.source, options.fields.text, file.size)
     if suffix in (".csv", ".tsv"):
         return read_csv(stream, file.source, options.fields.text, options.encoding, reject)
+    if suffix == ".json":
+        return read_json_array(stream, file.source, options.fields.text, options.encoding, reject)
     return read_json_lines(stream, options.encoding, reject)
 
 

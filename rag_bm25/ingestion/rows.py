@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 MAX_DOCUMENT_BYTES = 64 << 20
 """Maximum size of a text to split, and of a row."""
 
-ROW_SUFFIXES = (".jsonl", ".ndjson", ".csv", ".tsv", ".parquet")
+ROW_SUFFIXES = (".jsonl", ".ndjson", ".csv", ".tsv", ".parquet", ".json")
 COLLECTION = "milvus://"
 """Beginning of the sources of rows of collections; no name of a file has it."""
 

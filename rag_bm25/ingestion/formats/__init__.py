@@ -34,5 +34,7 @@ FORMATS = {
     ".html": Format("HTML", "html"),
     ".htm": Format("HTML", "html"),
     ".xhtml": Format("HTML", "html"),
+    ".eml": Format("e-mail", "mail"),
+    ".ipynb": Format("notebooks", "notebook"),
 }
 """The formats that are read in another process, by suffix."""

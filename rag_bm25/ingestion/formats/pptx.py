@@ -6,14 +6,19 @@ from typing import TYPE_CHECKING, Any
 
 from rag_bm25.ingestion.formats.archives import open_archive
 from rag_bm25.ingestion.formats.building import TextBuilder
+from rag_bm25.ingestion.formats.drawings import chart_rows, diagram_lines
 from rag_bm25.ingestion.formats.properties import core_title
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import BinaryIO
 
     from rag_bm25.ingestion.documents import Document
 
 HIDDEN = {"0", "false"}  # values of the attribute that shows a slide
+DIAGRAM = "{http://schemas.openxmlformats.org/drawingml/2006/diagram}relIds"
+DATA = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}dm"
+NUMBER, FOOTERS = "sldNum", {"dt", "ftr"}  # kinds of what masters put on each slide
 
 
 def extract(file: BinaryIO, *, hidden: bool, **_options: object) -> Document:
@@ -22,7 +27,7 @@ def extract(file: BinaryIO, *, hidden: bool, **_options: object) -> Document:
 
     with open_archive(file) as archive:
         title = core_title(archive)
-    builder = TextBuilder()
+    builder, footers = TextBuilder(), set[str]()
     for slide in pptx.Presentation(file).slides:
         builder.page()
         if slide.element.get("show") in HIDDEN and not hidden:
@@ -31,11 +36,21 @@ def extract(file: BinaryIO, *, hidden: bool, **_options: object) -> Document:
         if heading is not None:
             builder.heading(1, heading.text_frame.text)
         for shape in slide.shapes:
-            if heading is None or shape.shape_id != heading.shape_id:
+            if (heading is None or shape.shape_id != heading.shape_id) and not _repeats(shape, footers):
                 _write(builder, shape)
         if slide.has_notes_slide and slide.notes_slide.notes_text_frame is not None:
             builder.paragraph(slide.notes_slide.notes_text_frame.text)
     return builder.build(title, builder.first_heading)
+
+
+def _repeats(shape: Any, footers: set[str]) -> bool:
+    """Return whether a shape is the number of a slide, or a date or footer that was on one before."""
+    kind = shape.element.ph.get("type") if shape.is_placeholder else ""
+    if kind not in FOOTERS:
+        return bool(kind == NUMBER)
+    is_known = shape.text_frame.text in footers
+    footers.add(shape.text_frame.text)
+    return is_known
 
 
 def _write(builder: TextBuilder, shape: Any) -> None:
@@ -44,9 +59,24 @@ def _write(builder: TextBuilder, shape: Any) -> None:
         for each in shape.shapes:
             _write(builder, each)
     elif shape.has_text_frame:
-        builder.paragraph(shape.text_frame.text.replace("\v", "\n"))
-    elif getattr(shape, "has_table", False):
+        builder.paragraph("\n".join(map(_paragraph, shape.text_frame.paragraphs)))
+    elif (diagram := next(shape.element.iter(DIAGRAM), None)) is not None:
+        builder.paragraph("\n".join(diagram_lines(shape.part.related_part(diagram.get(DATA)).blob)))
+    else:
         builder.new_line(2)
-        for row in shape.table.rows:
-            builder.row(cell.text for cell in row.cells)
+        for row in _rows(shape):
+            builder.row(row)
         builder.new_line(2)
+
+
+def _paragraph(paragraph: Any) -> str:
+    """Return the text of a paragraph, below a level of a list with its indentation."""
+    text = str(paragraph.text).replace("\v", "\n")
+    return f"{'  ' * paragraph.level}- {text}" if paragraph.level and text.strip() else text
+
+
+def _rows(shape: Any) -> Iterable[Iterable[str]]:
+    """Return the rows of a table or a chart."""
+    if getattr(shape, "has_chart", False):
+        return chart_rows(shape.chart.part.blob)
+    return ((cell.text for cell in row.cells) for row in shape.table.rows) if getattr(shape, "has_table", False) else ()

@@ -137,7 +137,12 @@ def _shown(cell: Any) -> str:
         return str(value).removesuffix(" 00:00:00")
     if isinstance(value, bool) or not isinstance(value, int | float):
         return str(value)
-    positive, _, others = cell.number_format.partition(";")
+    return show_number(value, cell.number_format)
+
+
+def show_number(value: float, form: str) -> str:
+    """Return a number as a format of Excel shows it."""
+    positive, _, others = form.partition(";")
     own = others.partition(";")[0] if value < 0 else ""  # of negative numbers, with their sign
     number = _NUMBER.fullmatch(_LITERAL.sub(lambda match: match[1] or "", own or positive))
     if number is None:

@@ -1,0 +1,130 @@
+"""E-mail, notebooks and JSON arrays are text and rows, not their source."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from email.message import EmailMessage
+from pathlib import Path
+
+import pytest
+
+from rag_bm25 import BM25Index
+from rag_bm25.errors import InputError
+from rag_bm25.ingestion.files import find_files
+from rag_bm25.ingestion.ingesting import ingest
+from rag_bm25.ingestion.reading import ReadOptions, read_document
+from rag_bm25.ingestion.rows import RowFields
+
+
+def message(subject: str, text: str = "") -> EmailMessage:
+    made = EmailMessage()
+    made["Subject"], made["From"], made["Date"] = subject, "a@example.org", "Mon, 5 Jan 2026 08:30:00 +0100"
+    if text:
+        made.set_content(text)
+    return made
+
+
+def read(path: Path, name: str, contents: bytes | str) -> list[str]:
+    (path / name).write_bytes(contents if isinstance(contents, bytes) else contents.encode())
+    return read_document(path / name).text.split("\n\n")
+
+
+HEAD = "From: a@example.org\nDate: 2026-01-05 08:30:00+01:00"
+
+
+def test_a_mail_is_its_head_its_text_and_the_names_of_its_files(tmp_path: Path) -> None:
+    mail = message("Größe der Pumpe", "Die Pumpe ist grün.\n" * 9)
+    mail.add_alternative("<p>twice</p>", subtype="html")
+    mail.add_attachment(b"%PDF", maintype="application", subtype="pdf", filename="Maße.pdf")
+    shown = read(tmp_path, "a.eml", mail.as_bytes())
+    assert shown[:-1] == ["Größe der Pumpe", HEAD, ("Die Pumpe ist grün.\n" * 9).strip(), "Attachment: Maße.pdf"]
+
+
+def test_a_mail_of_html_is_read_as_a_page(tmp_path: Path) -> None:
+    mail = message("News")
+    mail.set_content("<style>p {}</style><p>AT&amp;T</p>", subtype="html")
+    assert read(tmp_path, "a.eml", mail.as_bytes())[2] == "AT&T"
+
+
+def test_a_mail_within_another_is_text(tmp_path: Path) -> None:
+    mail = message("Fwd", "see below")
+    mail.add_attachment(message("Pump", "It leaks."))
+    assert read(tmp_path, "a.eml", mail.as_bytes())[:-1] == ["Fwd", HEAD, "see below", "Pump", HEAD, "It leaks."]
+
+
+@pytest.mark.parametrize("charset", ["iso-2022-jp", "shift_jis", "utf-8", "x-unknown"])
+def test_a_mail_is_read_in_its_charset(charset: str, tmp_path: Path) -> None:
+    text = "ポンプが漏れている。".encode("utf-8" if charset == "x-unknown" else charset)
+    head = f"Subject: a\nContent-Type: text/plain; charset={charset}\nContent-Transfer-Encoding: 8bit\n\n"
+    assert read(tmp_path, "a.eml", head.encode() + text)[1] == "ポンプが漏れている。"
+
+
+def test_a_mail_without_a_head_or_with_a_wrong_date_is_read(tmp_path: Path) -> None:
+    assert read(tmp_path, "a.eml", "Date: soon\n\nhello") == ["Date: soon", "hello", ""]
+    assert read(tmp_path, "b.eml", "\nhello") == ["hello", ""]
+
+
+def notebook(*cells: Mapping[str, object]) -> str:
+    return json.dumps({"cells": cells, "metadata": {}})
+
+
+def test_a_notebook_is_its_markdown_and_its_code_with_what_it_printed(tmp_path: Path) -> None:
+    outputs = [
+        {"name": "stdout", "text": ["\x1b[31m4\x1b[0m\n"]},
+        {"name": "stderr", "text": ["Warning"]},
+        {"data": {"text/plain": ["<Figure size 640x480>"], "image/png": "iVBORw0"}},
+        {"data": {"text/plain": "   rows\n0  17"}},
+    ]
+    code = {"cell_type": "code", "source": ["def f():\n", "    return 4"], "outputs": outputs}
+    shown = read(tmp_path, "a.ipynb", notebook({"cell_type": "markdown", "source": "# Pumps"}, code))
+    assert shown == ["# Pumps", "```\ndef f():\n    return 4\n```", "```\n4\n```", "```\n   rows\n0  17\n```"]
+
+
+def test_the_headings_of_a_notebook_are_those_of_its_markdown(tmp_path: Path) -> None:
+    cells = {"cell_type": "code", "source": "# no heading\n```"}, {"cell_type": "markdown", "source": "## Seals"}
+    read(tmp_path, "a.ipynb", notebook(*cells))
+    assert [heading.title for heading in read_document(tmp_path / "a.ipynb").headings] == ["Seals"]
+
+
+@pytest.mark.parametrize("contents", ["{}", "[1]", "{", '{"cells": 1}', "[" * 100_000])
+def test_what_is_no_notebook_is_refused(contents: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"a\.ipynb"):
+        read(tmp_path, "a.ipynb", contents)
+
+
+def ingested(path: Path, index: BM25Index, contents: object, text: str = "text") -> dict[str, str]:
+    (path / "a.json").write_text(contents if isinstance(contents, str) else json.dumps(contents))
+    report = ingest(index, find_files([path / "a.json"]), options=ReadOptions(fields=RowFields(text=text)))
+    assert not report.failed
+    return {chunk.id: chunk.text for chunk in index.chunks()}
+
+
+def test_an_array_of_objects_is_rows(tmp_path: Path, index: BM25Index) -> None:
+    rows = [{"id": "p", "text": "pump"}, {"part": "seal", "price": 4, "tags": ["a"]}]
+    assert ingested(tmp_path, index, rows) == {"p": "pump", "a.json#1": "part: seal\nprice: 4"}
+    assert ingested(tmp_path, index, rows[:1]) == {"p": "pump"}
+
+
+@pytest.mark.parametrize("contents", ['{"a": 1}', "[1, 2]"])
+def test_other_json_is_a_text(contents: str, tmp_path: Path, index: BM25Index) -> None:
+    assert ingested(tmp_path, index, contents) == {"a.json#0": contents}
+
+
+def test_items_that_are_no_objects_are_rejected(tmp_path: Path, index: BM25Index) -> None:
+    (tmp_path / "a.json").write_text('[{"text": "a"}, 2]')
+    report = ingest(index, find_files([tmp_path / "a.json"]))
+    assert (report.chunks, report.rejected) == (1, {"a.json": 1})
+    assert report.reasons == [f"{tmp_path / 'a.json'} item 2: a row must be a JSON object, got int"]
+
+
+@pytest.mark.parametrize("contents", ['[{"text": 1}', '[{"a":' * 100_000])
+def test_an_array_that_is_cut_off_or_too_deep_fails(contents: str, tmp_path: Path, index: BM25Index) -> None:
+    (tmp_path / "a.json").write_text(contents)
+    assert "a.json: not JSON" in ingest(index, find_files([tmp_path / "a.json"])).failed["a.json"]
+
+
+def test_a_folder_has_json_for_other_purposes(tmp_path: Path) -> None:
+    (tmp_path / "package.json").write_text("[{}]")
+    assert find_files([tmp_path]).skipped == [tmp_path / "package.json"]
+    assert [file.path.name for file in find_files([tmp_path], include=["*.json"]).files] == ["package.json"]
