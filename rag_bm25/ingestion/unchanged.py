@@ -93,6 +93,7 @@ class IngestedFiles:
         files: Sequence[SourceFile],
         namespace: str,
         shape_of: Callable[[str], str | None],  # of a source
+        report: Callable[[str], None],  # the source under way
     ) -> None:
         index._require_writable()
         index.refresh()
@@ -104,6 +105,7 @@ class IngestedFiles:
         self._own_writes: set[str] = set()  # batches
         self._written = ChunkDigests()
         self._shape_of = shape_of
+        self._report = report
         self._contents: dict[str, _Contents] = {}
         self._digest_files(file for file in files if file.source in self._known.by_source)
         self._others: list[str] | None = None  # ids of stored chunks that may be obsolete; None if all of them may be
@@ -114,12 +116,16 @@ class IngestedFiles:
     def digest_each(self, files: Iterable[SourceFile]) -> Iterator[SourceFile]:
         """Yield files to be read; a new one is digested just before, so that it comes from the disk once."""
         for file in files:
-            if file.source not in self._contents:
+            if file.source in self._contents:
+                self._report(file.source)
+            else:
                 self._digest_files([file])
             yield file
 
     def _digest_files(self, files: Iterable[SourceFile]) -> None:
-        self._contents.update(_read_contents(files, self._shape_of))
+        for file in files:
+            self._report(file.source)
+            self._contents.update(_read_contents([file], self._shape_of))
 
     def add(
         self,
