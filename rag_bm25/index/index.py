@@ -31,6 +31,7 @@ from rag_bm25.hits.options import (
     check_dense_options,
     check_options,
     check_options_of_answers,
+    depth_of,
     is_by_score,
     options_that,
     refuse,
@@ -70,7 +71,7 @@ from rag_bm25.query.scores import with_placement
 from rag_bm25.statistics.log.generation import SupersededError, other_generations, require_no_others
 from rag_bm25.statistics.log.log import StatisticsLog
 from rag_bm25.statistics.log.source_roots import drop_damaged_roots
-from rag_bm25.store.rows import Scope, SearchArm
+from rag_bm25.store.rows import Scope
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -1031,9 +1032,9 @@ class BM25Index:
             If the index has no dense vectors, or `embedding` does not fit them.
         """
         asked = check_dense_options(options)
-        arm = SearchArm(check_k(k), parse_scope(filter, namespace), asked["search_params"])
+        scope = parse_scope(filter, namespace)
         now = self._current()
-        return self._with_contexts(now, now.hybrid.search_dense(embedding, arm, asked), asked)
+        return self._with_contexts(now, now.hybrid.search_dense(embedding, check_k(k), scope, asked), asked)
 
     def search_hybrid(
         self,
@@ -1238,7 +1239,8 @@ class BM25Index:
             return explained
         recorder = RerankRecorder(asked.get("rerank"))
         unshown = dict.fromkeys(options_that(Effect.SHOWS))
-        again: Any = {**asked, **unshown, "rerank": asked.get("rerank") and recorder}
+        again: Any = {**asked, **unshown, "offset": None, "rerank": asked.get("rerank") and recorder}
+        k = depth_of(asked, k)
         hits = self.search(query, k, filter=filter, namespace=namespace, **again)
         chunk = explained.namespace, explained.id, part
         return with_placement(explained, place_hit(chunk, hits, k, asked, recorder))
