@@ -76,6 +76,8 @@ class Progress:
         Number of units done.
     total : int or None
         Number of all units; None if it is not known.
+    source : str
+        File that is under way, "" if none is.
 
     Examples
     --------
@@ -88,10 +90,11 @@ class Progress:
     what: str
     done: int
     total: int | None
+    source: str = ""
 
 
 def report_progress(
-    progress: Callable[[Progress], None] | None, what: str, done: int, total: int | None = None
+    progress: Callable[[Progress], None] | None, what: str, done: int, total: int | None = None, source: str = ""
 ) -> None:
     """Call a progress callback, if there is one.
 
@@ -99,11 +102,11 @@ def report_progress(
     ----------
     progress : callable of Progress to None, or None
         The callback.
-    what, done, total
+    what, done, total, source
         As for :class:`Progress`. A total that was estimated too low is raised to `done`.
     """
     if progress is not None:
-        progress(Progress(what, done, None if total is None else max(total, done)))
+        progress(Progress(what, done, None if total is None else max(total, done), source))
 
 
 class Events:

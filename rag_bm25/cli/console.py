@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-import time
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -12,6 +11,7 @@ import typer
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.progress import (
     BarColumn,
+    DownloadColumn,
     MofNCompleteColumn,
     ProgressColumn,
     TaskID,
@@ -21,6 +21,7 @@ from rich.progress import (
 )
 from rich.progress import Progress as Bars
 from rich.segment import Segment
+from rich.table import Column
 from rich.text import Text
 
 if TYPE_CHECKING:
@@ -115,21 +116,25 @@ def fail(text: str) -> NoReturn:
 
 @contextmanager
 def ingest_bar(wanted: bool | None, size: int) -> Iterator[Callable[[Progress], None]]:
-    """Show a bar over bytes, with the chunks, their rate and the time left; yield its callback."""
+    """Show a bar over bytes, with the chunks, the time left and the file under way; yield its callback."""
     columns = (
         TaskProgressColumn(),
-        TextColumn("{task.fields[chunks]:,} chunks, {task.fields[rate]:,.0f}/s,"),
+        DownloadColumn(),
+        TextColumn("{task.fields[chunks]:,} chunks,"),
         TimeRemainingColumn(),
         TextColumn("left"),
+        TextColumn("{task.fields[source]}", markup=False, table_column=Column(no_wrap=True, overflow="ellipsis")),
     )
     with _show_bars(wanted, *columns) as bars:
-        task, start = bars.add_task("ingesting", total=size, chunks=0, rate=0.0), time.perf_counter()
+        task, source = bars.add_task("ingesting", total=size, chunks=0, source=""), ""
 
         def update(progress: Progress) -> None:
-            if progress.what == "chunks":
-                bars.update(task, chunks=progress.done, rate=progress.done / (time.perf_counter() - start))
-            else:
-                bars.update(task, completed=progress.done)
+            nonlocal source
+            source = progress.source.translate(_SIGNS) or source
+            count: dict[str, Any] = (
+                {"chunks": progress.done} if progress.what == "chunks" else {"completed": progress.done}
+            )
+            bars.update(task, **count, source=source)
 
         yield update
 
@@ -151,13 +156,30 @@ def progress_bars(wanted: bool | None) -> Iterator[Callable[[Progress], None]]:
 
 @contextmanager
 def _show_bars(wanted: bool | None, *columns: ProgressColumn) -> Iterator[Bars]:
-    """Show bars on stderr; None shows them if that is a terminal."""
-    console = Console(stderr=True, force_terminal=True) if wanted else _open_stderr()
-    shown = console.is_terminal if wanted is None else wanted
+    """Show bars on stderr if that is a terminal, unless they are unwanted; elsewhere lines, if they are wanted."""
+    console = _open_stderr()
+    shown = console.is_terminal and wanted is not False
+    make = _Lines if wanted and not shown else Bars
     text, bar = TextColumn("{task.description}"), BarColumn()
-    bars = Bars(text, bar, *columns, console=console, disable=not shown, transient=True)
+    bars = make(text, bar, *columns, console=console, disable=not shown, transient=True)
     with bars if shown else nullcontext():
         yield bars
+
+
+class _Lines(Bars):
+    """Bars as lines, of which one is printed a second at most: nobody looks at them while they move."""
+
+    _next = float("-inf")
+
+    def update(self, task_id: TaskID, **changes: Any) -> None:
+        """Change a bar, and print it if the last line is old enough."""
+        super().update(task_id, **changes)
+        if self.get_time() >= self._next:
+            self._next = self.get_time() + 1
+            (task,) = (task for task in self.tasks if task.id == task_id)
+            columns = [column for column in self.columns if isinstance(column, ProgressColumn)]
+            shown = [column(task) for column in columns if not isinstance(column, BarColumn)]
+            self.console.print(Text(" ").join(map(Text, map(str, shown))), soft_wrap=True)
 
 
 def _open_stderr() -> Console:

@@ -91,7 +91,8 @@ def search(
             extra = [{"explanation": tree.to_dict()} for tree in trees] or [{} for _ in hits]
             print_json([{**hit.to_dict(), **more} for hit, more in zip(hits, extra, strict=True)])
             return
-        print_hits(hits, trees, mark_contexts(index, query, hits, asked["namespace"], options), place.names)
+        marks = mark_contexts(index, query, hits, asked["namespace"], options)
+        print_hits(hits, trees, marks, place.names, first=1 + (options.get("offset") or 0))
         note_missing_keys(hits, options)
         dense.note_missing(index)
     if diagnosis:
@@ -144,12 +145,13 @@ def print_hits(
     trees: Sequence[Explanation] = (),
     marks: Sequence[Sequence[tuple[int, int]]] = (),
     collections: Sequence[str] = (),
+    first: int = 1,
 ) -> None:
-    """Print hits with their explanations, and their contexts with marks; those of a group with their collections."""
+    """Print hits from a rank on with their explanations, and contexts with marks; those of a group with collections."""
     console = open_console()
     for at, hit in enumerate(hits):
         collection = "" if hit.part is None else collections[hit.part]
-        console.print(render_hit(at + 1, hit, console.width, marks[at] if marks else (), collection))
+        console.print(render_hit(first + at, hit, console.width, marks[at] if marks else (), collection))
         if trees:
             tree, width = trees[at], console.width - INDENT
             shown = tree.table(width) if isinstance(tree, ScoreExplanation) else tree.tree

@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence, Sized
+from itertools import islice
+from typing import Any, cast
 
-from rag_bm25.checks import as_str, find_bad_character
-from rag_bm25.documents.chunks import Chunk, GivenChunk, Hit, NewChunk
+from rag_bm25.checks import as_str, find_bad_character, is_iterable
+from rag_bm25.documents.chunks import MAX_BATCH_CHUNKS, Chunk, GivenChunk, GivenDocument, Hit, NewChunk
 from rag_bm25.errors import InputError, short_repr
 
 MAX_TEXT_BYTES = 65_535
@@ -45,11 +46,11 @@ def check_id(name: str, id_: object) -> str:
     return plain
 
 
-def check_sequence(name: str, given: object, of: str, *, stream: str = "") -> None:
-    """Refuse a single text, and iterables that are no sequences; `stream` names what takes these."""
+def check_sequence(name: str, given: object, of: str) -> None:
+    """Refuse a single text, and iterables that are no sequences."""
     if isinstance(given, str | bytes | bytearray) or not isinstance(given, Sequence):
         countable = isinstance(given, Iterable) and not isinstance(given, str | bytes | bytearray | Mapping)
-        hint = f"; list({name}) may be one{stream}" if countable else ""
+        hint = f"; list({name}) may be one" if countable else ""
         if isinstance(given, str) and of.startswith("str"):
             hint = f"; for a single one, pass a list: [{name}]"
         raise InputError(f"{name} must be a sequence of {of}, got {type(given).__name__}{hint}")
@@ -63,7 +64,7 @@ def check_texts(
     plain = [_check_str(f"texts[{position}]", text) for position, text in enumerate(texts)]
     if metadatas is None:
         return plain, None
-    _check_parallel("metadatas", metadatas, "mappings", texts)
+    _take_parallel("metadatas", metadatas, "mappings", texts)
     given: list[Mapping[str, Any]] = [{} if metadata is None else metadata for metadata in metadatas]
     for position, metadata in enumerate(given):
         _check_mapping(f"metadatas[{position}]", metadata)
@@ -72,32 +73,71 @@ def check_texts(
 
 
 def check_chunks(
-    texts: Sequence[str],
-    ids: Sequence[str | None] | None,
-    metadatas: Sequence[Mapping[str, Any] | None] | None,
+    texts: Iterable[str | GivenChunk | GivenDocument],
+    ids: Iterable[str | None] | None,
+    metadatas: Iterable[Mapping[str, Any] | None] | None,
     fields: Iterable[str] = (),
 ) -> list[NewChunk]:
-    """Check the chunks of one call."""
-    check_sequence("texts", texts, "str", stream=", and add_stream takes any number of Chunk")
-    named: Sequence[str | None] = [None] * len(texts)
+    """Check the chunks of one call: texts, or objects that have theirs."""
+    given = _take("texts", texts, "str")
+    if _has_parts(given[0] if given else ""):
+        return _check_given_chunks(given, fields, ids=ids, metadatas=metadatas)
+    named: Sequence[str | None] = [None] * len(given)
     if ids is not None:
-        _check_parallel("ids", ids, "str", texts)
-        named = [None if id_ is None else check_id(f"ids[{at}]", id_) for at, id_ in enumerate(ids)]
+        parallel = _take_parallel("ids", ids, "str", given)
+        named = [None if id_ is None else check_id(f"ids[{at}]", id_) for at, id_ in enumerate(parallel)]
+    described: Sequence[Any] = [None] * len(given)
     if metadatas is not None:
-        _check_parallel("metadatas", metadatas, "mappings", texts)
+        described = _take_parallel("metadatas", metadatas, "mappings", given)
     return [
-        _make_chunk(f"texts[{at}]", text, named[at], f"metadatas[{at}]", metadatas[at] if metadatas else None, fields)
-        for at, text in enumerate(texts)
+        _make_chunk(f"texts[{at}]", text, named[at], f"metadatas[{at}]", described[at], fields)
+        for at, text in enumerate(given)
     ]
 
 
-def check_given_chunk(chunk: GivenChunk, fields: Iterable[str]) -> NewChunk:
-    """Check an item of a stream of chunks."""
+def _check_given_chunks(given: Sequence[Any], fields: Iterable[str], **separate: object) -> list[NewChunk]:
+    """Check objects that have an id, a text and metadata, which are not given separately."""
+    for name, values in separate.items():
+        if values is not None:
+            raise InputError(f"{name} must not be given: each {type(given[0]).__name__} of texts has its own")
+    return [check_given_chunk(item, fields, f"texts[{at}]: ") for at, item in enumerate(given)]
+
+
+def check_given_chunk(item: GivenChunk | GivenDocument, fields: Iterable[str], place: str = "") -> NewChunk:
+    """Check an item of a call or a stream, at a place that messages begin with."""
+    if not _has_parts(item):
+        parts = "id, text (or page_content) and metadata as attributes"
+        raise InputError(f"{place}it must have {parts}, got {type(item).__name__}")
+    text = item.text if hasattr(item, "text") else item.page_content
     try:
-        id_, text, metadata = chunk.id, chunk.text, chunk.metadata
-    except AttributeError:
-        raise InputError(f"it must have id, text and metadata as attributes, got {type(chunk).__name__}") from None
-    return check_chunk(text, id_, metadata, fields)
+        return check_chunk(text, item.id, item.metadata, fields)
+    except InputError as error:
+        raise InputError(f"{place}{error}") from None
+
+
+def _has_parts(item: object) -> bool:
+    """Return whether an item has the parts of a chunk, as those of this package and LangChain's documents have."""
+    return (
+        hasattr(item, "id") and hasattr(item, "metadata") and (hasattr(item, "text") or hasattr(item, "page_content"))
+    )
+
+
+def _take(name: str, given: Any, of: str) -> Sequence[Any]:
+    """Return a sequence, the items of what has a length and an order, or those of a short iterator."""
+    if (
+        isinstance(given, Sequence | Mapping | set | frozenset)
+        or hasattr(given, "page_content")
+        or not is_iterable(given)
+    ):
+        check_sequence(name, given, of)
+        return cast("Sequence[Any]", given)
+    if (ndim := getattr(given, "ndim", 1)) != 1:  # a DataFrame is iterated over by the names of its columns
+        raise InputError(f"{name} must have one dimension, such as a column, got a {type(given).__name__} of {ndim}")
+    items = list(given if isinstance(given, Sized) else islice(given, MAX_BATCH_CHUNKS + 1))
+    if len(items) > MAX_BATCH_CHUNKS and not isinstance(given, Sized):
+        kind = type(given).__name__
+        raise InputError(f"{name} is a {kind} of more than {MAX_BATCH_CHUNKS:,} items; add_stream takes any number")
+    return items
 
 
 def check_chunk(text: str, id_: str | None, metadata: Mapping[str, Any] | None, fields: Iterable[str] = ()) -> NewChunk:
@@ -222,11 +262,12 @@ def _is_text(value: object) -> bool:
     return value is None or all(isinstance(part, str) for part in parts)
 
 
-def _check_parallel(name: str, given: Sequence[object], of: str, texts: Sequence[str]) -> None:
-    """Check that a sequence has an item for each text."""
-    check_sequence(name, given, of)
-    if len(given) != len(texts):
-        raise InputError(f"{name} and texts must have the same length, got {len(given)} and {len(texts)}")
+def _take_parallel(name: str, given: Iterable[object], of: str, texts: Sequence[object]) -> Sequence[Any]:
+    """Return items, one for each text."""
+    taken = _take(name, given, of)
+    if len(taken) != len(texts):
+        raise InputError(f"{name} and texts must have the same length, got {len(taken)} and {len(texts)}")
+    return taken
 
 
 def _check_str(name: str, given: object) -> str:

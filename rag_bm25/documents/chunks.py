@@ -217,7 +217,7 @@ class NewChunk:
 
 
 class GivenChunk(Protocol):
-    """Protocol of the items of ``add_stream``: :class:`Chunk`, or any class with these attributes."""
+    """Protocol of what ``add`` and ``add_stream`` take: :class:`Chunk`, or any class with these attributes."""
 
     @property
     def id(self) -> str | None:
@@ -226,6 +226,25 @@ class GivenChunk(Protocol):
 
     @property
     def text(self) -> str:
+        """Text of the chunk."""
+        ...
+
+    @property
+    def metadata(self) -> Mapping[str, Any] | None:
+        """Metadata of the chunk, JSON values only; None for none."""
+        ...
+
+
+class GivenDocument(Protocol):
+    """Protocol of what ``add`` and ``add_stream`` take, too: LangChain's ``Document``, one a chunk."""
+
+    @property
+    def id(self) -> str | None:
+        """Id of the chunk; None for a hash of text and metadata."""
+        ...
+
+    @property
+    def page_content(self) -> str:
         """Text of the chunk."""
         ...
 

@@ -28,6 +28,7 @@ Rerank: TypeAlias = Callable[[str, Sequence[Hit]], Sequence[float]]
 """A function of the query and hits that returns a score for each of them."""
 
 DEFAULT_CANDIDATES = 100
+MAX_OFFSET = 1_000
 NAMES_OF_K = ("top_k", "limit", "n", "size", "num_results", "topk", "top_n")
 """Names of `k` in other libraries."""
 NEEDS_LEXICAL_SCORE = ("min_confidence",)
@@ -98,6 +99,9 @@ class SearchOptions(TypedDict, total=False):
     candidates : int
         Number of hits for `rerank`, `MMR` and ``Grouping(score="sum")``, in 1..16384; by default 100, or k if that is
         more.
+    offset : int
+        Number of best hits to leave out, in 0..1000, for the next page of the same search; with `group`, of groups. The
+        pages of `rerank` are those of one ranking while they end within its `candidates`.
     group : Grouping
         Count groups of hits with the same metadata under a key: `k` is the number of groups. More candidates are looked
         at until there are so many.
@@ -127,6 +131,7 @@ class SearchOptions(TypedDict, total=False):
     boosts: Annotated[Sequence[Decay | ValueBoost | FunctionBoost], Effect.DROPS] | None
     rerank: Annotated[Rerank, Effect.PLACES] | None
     candidates: Annotated[int, Between(1, MAX_K)] | None
+    offset: Annotated[int, Between(0, MAX_OFFSET)] | None
     group: Annotated[Grouping, Effect.PLACES] | None
     diversity: Annotated[MMR | NearDuplicates, Effect.PLACES] | None
     context: Annotated[Context, Effect.SHOWS] | None
@@ -214,6 +219,11 @@ def reranks_all(options: SearchOptions) -> bool:
     grouping = options.get("group")
     sums = grouping is not None and grouping.score == "sum"
     return sums or options.get("rerank") is not None or isinstance(options.get("diversity"), MMR)
+
+
+def depth_of(options: SearchOptions, k: int) -> int:
+    """Return how many hits, or groups of them, a search finds: those that it leaves out before the first k, too."""
+    return k + (options.get("offset") or 0)
 
 
 def num_candidates(options: SearchOptions, k: int) -> int:

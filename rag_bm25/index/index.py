@@ -31,6 +31,7 @@ from rag_bm25.hits.options import (
     check_dense_options,
     check_options,
     check_options_of_answers,
+    depth_of,
     is_by_score,
     options_that,
     refuse,
@@ -70,7 +71,7 @@ from rag_bm25.query.scores import with_placement
 from rag_bm25.statistics.log.generation import SupersededError, other_generations, require_no_others
 from rag_bm25.statistics.log.log import StatisticsLog
 from rag_bm25.statistics.log.source_roots import drop_damaged_roots
-from rag_bm25.store.rows import Scope, SearchArm
+from rag_bm25.store.rows import Scope
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -81,7 +82,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from rag_bm25.analysis import TextAnalyzer
-    from rag_bm25.documents.chunks import AddReport, Fragment, GivenChunk, HybridHit, Passage
+    from rag_bm25.documents.chunks import AddReport, Fragment, GivenChunk, GivenDocument, HybridHit, Passage
     from rag_bm25.events import Event, Progress
     from rag_bm25.hits.options import SearchOptions
     from rag_bm25.index.arguments import FilterLike, Namespaces
@@ -342,6 +343,14 @@ class BM25Index:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def __len__(self) -> int:
+        """Return the number of chunks, of all namespaces."""
+        return self._live.current().statistics.num_chunks
+
+    def __bool__(self) -> bool:
+        """Return True: an empty index is an index."""
+        return True
+
     def __repr__(self) -> str:
         """Return name, number of chunks as far as it is known here, and whether it is open; Milvus is not asked."""
         known = self._generation
@@ -372,10 +381,10 @@ class BM25Index:
 
     def add(
         self,
-        texts: Sequence[str],
+        texts: Iterable[str] | Iterable[GivenChunk] | Iterable[GivenDocument],
         *,
-        ids: Sequence[str | None] | None = None,
-        metadatas: Sequence[Mapping[str, Any] | None] | None = None,
+        ids: Iterable[str | None] | None = None,
+        metadatas: Iterable[Mapping[str, Any] | None] | None = None,
         embeddings: Embeddings | None = None,
         namespace: str = "",
         assume_new: bool = False,
@@ -387,12 +396,14 @@ class BM25Index:
 
         Parameters
         ----------
-        texts : sequence of str
-            The chunks, each at most 65,535 bytes of UTF-8. Text without terms is stored, but never found by a search.
-        ids : sequence of str, optional
+        texts : iterable of str, GivenChunk or GivenDocument
+            The chunks, each at most 65,535 bytes of UTF-8, such as a list or a column of a DataFrame; an iterator may
+            have 1,000, and :meth:`add_stream` takes any number. Text without terms is stored, but never found by a
+            search. LangChain's ``Document`` and :class:`Chunk` have their own ids and metadata.
+        ids : iterable of str, optional
             One for each text, 1 to 512 bytes; None, the default, stands for a hash of text and metadata. The same chunk
             twice is one chunk; two different chunks with one id are refused.
-        metadatas : sequence of mappings, optional
+        metadatas : iterable of mappings, optional
             One for each text, JSON values only; the values of the config's `fields` must be text.
         embeddings : array_like of float, shape (n_texts, dense_dim), or callable of list of str to such an array
             Needed if the index has dense vectors, and only then. A callable gets only texts that are not stored with
@@ -428,7 +439,7 @@ class BM25Index:
 
     def add_stream(
         self,
-        chunks: Iterable[GivenChunk],
+        chunks: Iterable[GivenChunk] | Iterable[GivenDocument],
         *,
         embeddings: Embed | None = None,
         namespace: str = "",
@@ -443,9 +454,9 @@ class BM25Index:
 
         Parameters
         ----------
-        chunks : iterable of GivenChunk
-            Objects with `id`, `text` and `metadata`, such as :class:`Chunk`; the rules are those of :meth:`add`. A
-            repeated id updates the chunk that came before.
+        chunks : iterable of GivenChunk or GivenDocument
+            Objects with `id`, `text` and `metadata`, such as :class:`Chunk`, or LangChain's documents; the rules are
+            those of :meth:`add`. A repeated id updates the chunk that came before.
         embeddings : callable of list of str to array_like of float, optional
             As for :meth:`add`; an array is not taken.
         namespace, assume_new, workers
@@ -1022,9 +1033,9 @@ class BM25Index:
             If the index has no dense vectors, or `embedding` does not fit them.
         """
         asked = check_dense_options(options)
-        arm = SearchArm(check_k(k), parse_scope(filter, namespace), asked["search_params"])
+        scope = parse_scope(filter, namespace)
         now = self._current()
-        return self._with_contexts(now, now.hybrid.search_dense(embedding, arm, asked), asked)
+        return self._with_contexts(now, now.hybrid.search_dense(embedding, check_k(k), scope, asked), asked)
 
     def search_hybrid(
         self,
@@ -1230,7 +1241,8 @@ class BM25Index:
             return explained
         recorder = RerankRecorder(asked.get("rerank"))
         unshown = dict.fromkeys(options_that(Effect.SHOWS))
-        again: Any = {**asked, **unshown, "rerank": asked.get("rerank") and recorder}
+        again: Any = {**asked, **unshown, "offset": None, "rerank": asked.get("rerank") and recorder}
+        k = depth_of(asked, k)
         hits = self.search(query, k, filter=filter, namespace=namespace, **again)
         chunk = explained.namespace, explained.id, part
         return with_placement(explained, place_hit(chunk, hits, k, asked, recorder))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections import Counter, deque
+from collections import Counter
 from contextlib import suppress
 from functools import partial
 from itertools import islice
@@ -78,8 +78,7 @@ class FileChecker(RowChecker):
         self.left_out: Counter[str] = Counter()  # kind -> number of characters
         self._unreadable: dict[str, int] = {}  # source -> number of pages
         self._options_of = options_of  # a source
-        self._ends: deque[int] = deque()  # end in bytes of each chunk that was read and not written yet
-        self._written = self._furthest = 0
+        self.num_bytes = 0  # read, of all files
 
     def notes(self) -> list[str]:
         """Tell of pages that need OCR, too."""
@@ -89,24 +88,15 @@ class FileChecker(RowChecker):
 
     def chunks(self, files: Iterable[SourceFile]) -> Iterator[NewChunk]:
         for placed in self._admit(self._read_files(files)):
-            self._furthest = max(self._furthest, placed.end)  # some come later than those after them in the file
-            self._ends.append(self._furthest)
             yield placed.chunk
 
     def _read_files(self, files: Iterable[SourceFile]) -> Iterator[Placed]:
-        finished = 0
         for file in files:
+            start = self.num_bytes
             for placed in self._read_if_valid(file):
-                yield placed._replace(end=finished + placed.end)
-            finished += file.size
-
-    def bytes_until(self, written: int) -> int:
-        """Return the number of bytes that were read for a number of written chunks."""
-        end = 0
-        while self._written < written:
-            end = self._ends.popleft()
-            self._written += 1
-        return end
+                self.num_bytes = start + placed.end
+                yield placed
+            self.num_bytes = start + file.size
 
     def _read_if_valid(self, file: SourceFile) -> Iterator[Placed]:
         """Read a file to its end, then yield its chunks unless the file as a whole has failed."""

@@ -160,7 +160,8 @@ def ingest(
     options : ReadOptions, optional
         Encoding, names of the fields of rows, and bounds; by default as remembered.
     progress : callable of Progress to None, optional
-        Called after each batch with ``"bytes"`` read, and with ``"chunks"`` written, whose total is not known.
+        Called before each file with the ``"bytes"`` read and the `source` under way, and after each batch, also with
+        the ``"chunks"`` written, whose total is not known.
     workers : int
         Processes that analyse chunks while others are written, as for :meth:`BM25Index.add`.
 
@@ -193,8 +194,14 @@ def ingest(
     def make_checker() -> FileChecker:
         return FileChecker(sources.of, index.config.fields, Owners(look_up, names, files))
 
+    checker = make_checker()
+    skipped = 0
+
+    def report(source: str) -> None:
+        report_progress(progress, "bytes", skipped + checker.num_bytes, found.size, source)
+
     coverage = Coverage.of(found, files, names)
-    earlier = IngestedFiles(index, coverage, files, namespace, lambda source: sources.of(source).shape)
+    earlier = IngestedFiles(index, coverage, files, namespace, lambda source: sources.of(source).shape, report)
     earlier.tell()
     unread = [file for file in files if file.source not in earlier.num_chunks]
     unchanged = AddReport(unchanged=sum(earlier.num_chunks.values()))
@@ -203,17 +210,16 @@ def ingest(
         valid = make_checker()
         require_valid(valid.chunks(unread), valid, found.unreadable)
     changes = sources.remember(index, found, namespace)
-    checker = make_checker()
     checker.read.update(earlier.num_chunks)
 
-    def report(chunks: Progress) -> None:
+    def report_batch(chunks: Progress) -> None:
         earlier.remember_if_due(checker)
-        report_progress(progress, "bytes", skipped + checker.bytes_until(chunks.done), found.size)
+        report("")
         report_progress(progress, "chunks", unchanged.total + chunks.done)
 
     texts: list[str] = []
     chunks = checker.chunks(earlier.digest_each(unread))
-    written = unchanged + earlier.add(keep_sample(chunks, texts) if is_empty else chunks, embed, report, workers)
+    written = unchanged + earlier.add(keep_sample(chunks, texts) if is_empty else chunks, embed, report_batch, workers)
     report_progress(progress, "bytes", found.size, found.size)
     report_progress(progress, "chunks", written.total)
     obsolete = ObsoleteChunks.find(earlier.not_given(checker.owners.given), coverage, checker)

@@ -37,7 +37,7 @@ class Placed(NamedTuple):
     chunk: NewChunk
     source: str
     where: str  # file, or file and line, for messages
-    end: int  # in all files, in bytes
+    end: int  # in its file, in bytes
 
 
 class Owners:

@@ -90,6 +90,7 @@ class IngestedFiles:
         files: Sequence[SourceFile],
         namespace: str,
         shape_of: Callable[[str], str | None],  # of a source
+        report: Callable[[str], None],  # the source under way
     ) -> None:
         index._require_writable()
         index.refresh()
@@ -101,6 +102,7 @@ class IngestedFiles:
         self._own_writes: set[str] = set()  # batches
         self._written = ChunkDigests()
         self._shape_of = shape_of
+        self._report = report
         self._shapes: dict[str, str] = {}  # by key
         self._moved: MovedTexts | None = None
         self._contents: dict[str, _Contents] = {}
@@ -113,7 +115,9 @@ class IngestedFiles:
     def digest_each(self, files: Iterable[SourceFile]) -> Iterator[SourceFile]:
         """Yield files to be read; a new one is digested just before, so that it comes from the disk once."""
         for file in files:
-            if file.source not in self._contents:
+            if file.source in self._contents:
+                self._report(file.source)
+            else:
                 self._digest_files([file])
             stored = self._known.by_source.get(file.source)
             if self._moved is not None and stored and stored.stored != OWN_IDS:
@@ -123,6 +127,7 @@ class IngestedFiles:
     def _digest_files(self, files: Iterable[SourceFile]) -> None:
         """Read the digests of files; one that cannot be read, or whose chunks have an unknown shape, has none."""
         for file in files:
+            self._report(file.source)
             shape = None if file.keeps_source else self._shape_of(file.source)  # the former is a temporary one
             if shape is None:
                 continue

@@ -28,6 +28,7 @@ class Job:
     stopped: threading.Event
     state: Literal["running", "done", "failed"] = "running"
     counts: dict[str, tuple[int, int | None]] = field(default_factory=dict)  # done and total, by what is counted
+    source: str = ""  # under way
     result: dict[str, Any] = field(default_factory=dict)
     reason: str = ""
     started: float = field(default_factory=time.time)
@@ -42,6 +43,7 @@ class Job:
     def note(self, progress: Progress) -> None:
         """Note the progress of what is done, whether or not the server stops."""
         self.counts[progress.what] = progress.done, progress.total
+        self.source = progress.source or self.source
 
     def to_json(self) -> dict[str, Any]:
         """Return the job as JSON values."""
@@ -54,7 +56,7 @@ class Job:
                 {"what": what, "done": done, "total": total} for what, (done, total) in list(self.counts.items())
             ],
         }
-        optional = {"result": self.result, "reason": self.reason}
+        optional = {"source": "" if self.ended else self.source, "result": self.result, "reason": self.reason}
         return answer | {name: value for name, value in optional.items() if value}
 
 

@@ -66,7 +66,8 @@ class Operations:
         hits = self._index.search(asked.to_query(), asked.k, **asked.scope(), **asked.options)
         answer: dict[str, Any] = {"hits": [cut(hit.to_dict(), asked.max_text) for hit in hits], "count": len(hits)}
         if not hits:
-            answer["suggestion"] = self._correct(asked.query, asked.namespaces)
+            is_beyond_last = bool(asked.options.get("offset"))
+            answer["suggestion"] = None if is_beyond_last else self._correct(asked.query, asked.namespaces)
         return answer
 
     def _correct(self, query: str, namespaces: Namespaces) -> str | None:

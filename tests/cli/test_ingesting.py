@@ -10,6 +10,8 @@ import pytest
 from support.command_line import Databases, assert_fails, run, run_json
 from support.office import make_pdf
 
+from rag_bm25.cli.console import ingest_bar
+from rag_bm25.events import Progress
 from rag_bm25.ingestion.files import SUFFIXES
 
 pytestmark = pytest.mark.usefixtures("databases")
@@ -154,8 +156,22 @@ def test_a_share_is_a_percentage(docs: Path, wrong: str) -> None:
 
 def test_progress_goes_to_stderr_where_it_is_forced(docs: Path) -> None:
     result = run("ingest", docs, "--progress", "--json")
-    assert "ingesting" in result.stderr
+    assert next(line.split()[:2] for line in result.stderr.splitlines() if "left" in line) == ["ingesting", "0%"]
     assert json.loads(result.stdout)["files"] == 3
+
+
+def test_lines_come_once_a_second_where_nobody_looks(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr("rich.console.monotonic", lambda: now[0])
+    with ingest_bar(True, 5_000) as update:
+        for number in range(40):
+            now[0] += 0.125
+            update(Progress("bytes", number * 125, 5_000, f"docs/{number}.md"))
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 5
+    assert lines[1] == "ingesting  20% 1.0/5.0 kB 0 chunks, 0:00:04 left docs/8.md"
 
 
 def test_a_file_that_cannot_be_ingested_is_an_error_where_it_was_named(docs: Path, databases: Databases) -> None:

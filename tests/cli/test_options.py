@@ -110,6 +110,7 @@ GIVEN: list[tuple[list[str], dict[str, Any]]] = [
     (["--statistics", "all"], {"statistics": "all"}),
     (["--statistics", '{"kind": "law"}'], {"statistics": {"kind": "law"}}),
     (["--min-score", "0.3"], {"min_score": 0.3}),
+    (["--offset", "1"], {"offset": 1}),
     (["--min-confidence", "0.5"], {"min_confidence": 0.5}),
     (
         ["--boost", "decay:price:100:500,shape=linear,floor=.2", "--boost", "value:kind:draft=2,law=0.5"],

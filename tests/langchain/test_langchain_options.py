@@ -58,6 +58,7 @@ VALUES: dict[str, tuple[Any, Any]] = {
     ),
     "rerank": (by_length, by_length),
     "candidates": (50, 50),
+    "offset": (1, 1),
     "group": ({"key": "source"}, Grouping("source")),
     "diversity": ("mmr", MMR()),
     "context": ("document", "document"),

@@ -6,9 +6,10 @@ A search looks at four times k candidates first, here at four of up to thirty ch
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, timedelta
 from functools import partial
+from itertools import chain
 from typing import Any, TypeAlias
 
 import pytest
@@ -48,7 +49,7 @@ def stored(given: Sequence[tuple[str, dict[str, Any]]]) -> BM25Index:
     return index
 
 
-def pairs(hits: Sequence[Hit]) -> Found:
+def pairs(hits: Iterable[Hit]) -> Found:
     return [(hit.id, hit.score) for hit in hits]
 
 
@@ -257,3 +258,34 @@ def test_neighbours_are_the_text_of_the_document(document: str, cuts: Any, data:
     assert passage.start == starts[at] - starts[first]
     assert [chunk.id for chunk in passage.chunks] == [f"{stem}{one}" for one in range(first, last + 1)]
     assert index.neighbors(own, None, None).text == document[: ends[-1]]
+
+
+PAGED: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "groups": {"group": Grouping("page", 2)},
+    "sums": {"group": Grouping("page", score="sum"), "candidates": 40},
+    "boosts": {"boosts": [ValueBoost("kind", {"law": 2.0})]},
+    "without near duplicates": {"diversity": NearDuplicates(0.9)},
+    "reranked": {"rerank": lambda _, hits: [len(hit.text) for hit in hits]},
+}
+
+
+@pytest.mark.parametrize("options", PAGED.values(), ids=PAGED)
+@given(chunks, queries, sizes)
+def test_pages_are_parts_of_one_ranking(options: dict[str, Any], given: Any, query: str, size: int) -> None:
+    with stored(given) as index:
+        searches = {
+            "search": partial(index.search, query),
+            "like": partial(index.more_like_this, "00"),
+            "hybrid": partial(index.search_hybrid, query, [1.0, 0.5]),
+        }
+        for search in searches.values():
+            pages = [search(k=size, offset=start, **options) for start in range(0, 32, size)]
+            assert pairs(chain.from_iterable(pages)) == pairs(search(k=40, **options))
+
+
+@given(chunks, vectors)
+def test_pages_of_dense_hits_are_parts_of_one_ranking(given: Any, vector: list[float]) -> None:
+    with stored(given) as index:
+        pages = [index.search_dense(vector, 3, offset=start) for start in range(0, 32, 3)]
+        assert pairs(chain.from_iterable(pages)) == pairs(index.search_dense(vector, 40))

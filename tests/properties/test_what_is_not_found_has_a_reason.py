@@ -34,7 +34,7 @@ searches = st.fixed_dictionaries(
         "feedback": st.integers(1, 2),  # chunks that are marked
         "boosts": st.sampled_from([[ValueBoost("n", {1: 0})], [ValueBoost("n", {1: 2.5})]]),
         "rerank": st.just(by_length),
-        "group": st.just(Grouping("n")),
+        "group": st.builds(Grouping, st.just("n"), st.integers(1, 2)),
         "diversity": st.sampled_from([NearDuplicates(0.9), MMR(0.5)]),
         "min_score": st.sampled_from([0.3, 2.0]),
         "min_confidence": st.sampled_from([0.05, 0.5]),
@@ -66,5 +66,7 @@ def test_what_is_not_found_has_a_reason(
             diagnosis = index.diagnose(query, id_, chunk_namespace=namespace, **search)
             hit = found.get((namespace, id_))
             assert bool(diagnosis.reasons) == (hit is None)
+            if "the last of" in str(diagnosis):
+                assert diagnosis.score <= diagnosis.last_score
             if hit is not None:
                 assert diagnosis.score == pytest.approx(hit.score, rel=1e-6)

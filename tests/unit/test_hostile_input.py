@@ -88,6 +88,7 @@ def stream(*items: Any) -> Iterator[Any]:
 ARRAY = np.array(["apple", "fig"])
 NO_STR = [None, 5, b"apple", 1.5, ["apple"], ARRAY, Silent(), nested(5_000)]
 NO_SEQUENCE = [None, 5, "apple", b"apple", {"apple"}, {"apple": 1}, ARRAY, np.array("apple"), Silent()]
+NO_COLUMN = [*(each for each in NO_SEQUENCE if each is not ARRAY), np.array([["apple", "fig"]])]
 NO_TEXT = ["\0", "apple\ud800"]
 NO_NAMESPACE = [*NO_STR, *NO_TEXT, "a\n", "x" * 257]
 NO_NUMBER = [None, "1", math.nan, math.inf, 1j, True, -1, 10**400, np.float32(1), ARRAY, Silent(), nested(5_000)]
@@ -101,12 +102,12 @@ NO_CALLABLE = [5, "print", [], ARRAY, Silent()]
 # What is called, how the message begins, and what is given, by the error
 CASES: dict[type[Exception], list[tuple[Call, str, list[Any]]]] = {
     InputError: [
-        (lambda i, v: i.add(v), "texts must be a sequence of str", NO_SEQUENCE),
-        (lambda i, v: i.add(stream("apple")), "texts must .* got generator; list", [None]),
+        (lambda i, v: i.add(v), "texts must (be a s|have one)", NO_COLUMN),
+        (lambda i, v: i.add(v for _ in range(1_001)), "texts is a generator of more than 1,000 .* add_stream", ["fig"]),
         (lambda i, v: i.add(["fig", v]), r"texts\[1\] (must be a str|has a)", [*NO_STR, *NO_TEXT]),
-        (lambda i, v: i.add(["a"], ids=v), "ids must be a sequence of str", NO_SEQUENCE[1:]),
+        (lambda i, v: i.add(["a"], ids=v), r"ids(\[0\])? (must be a s|and texts must)", NO_SEQUENCE[1:]),
         (lambda i, v: i.add(["a"], ids=[v]), r"ids\[0\] ", [*NO_STR[1:], *NO_TEXT, "", "x" * 513]),
-        (lambda i, v: i.add(["a"], metadatas=v), "metadatas must be a sequence", NO_SEQUENCE[1:]),
+        (lambda i, v: i.add(["a"], metadatas=v), r"metadatas(\[0\])? (must be a|and texts must)", NO_SEQUENCE[1:]),
         (lambda i, v: i.add(["a"], metadatas=[v]), r"metadatas\[0\] must be a mapping", NO_STR[1:]),
         (lambda i, v: i.add(["a"], metadatas=[{"x": v}]), r"metadatas\[0\]\['x'\]", NO_JSON),
         (lambda i, v: i.add(["a"], metadatas=[{"x": [{"y": v}]}]), r"meta.*\['x'\]\[0\]\['y'\]", NO_JSON),

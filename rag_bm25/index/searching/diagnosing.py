@@ -15,8 +15,8 @@ from rag_bm25.analysis.words import MAX_TOKEN_LENGTH
 from rag_bm25.budget import has_budget
 from rag_bm25.errors import ChunkNotFoundError, MissingExtraError, short_repr
 from rag_bm25.filters import ID, Comparison, Not, path_name
-from rag_bm25.hits.groups import group
-from rag_bm25.hits.options import Effect, check_options, options_that
+from rag_bm25.hits.groups import group, key_of, value_of
+from rag_bm25.hits.options import Effect, check_options, depth_of, options_that
 from rag_bm25.index.arguments import MAX_LISTED, list_first, list_namespaces
 from rag_bm25.index.searching.rows import read_one
 from rag_bm25.query.diagnosis import Diagnosis, Reason
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from rag_bm25.documents.chunks import Hit
     from rag_bm25.filters import Filter
+    from rag_bm25.hits.groups import Grouping, GroupKey
     from rag_bm25.hits.options import SearchOptions
     from rag_bm25.index.arguments import FilterLike, Namespaces
     from rag_bm25.index.live_statistics import LiveStatistics
@@ -60,8 +61,10 @@ class DiagnosedSearch:
     def of(cls, query: QueryLike, k: int, scope: Scope, options: SearchOptions) -> DiagnosedSearch:
         parsed = Query.of(query)
         conditions = {name: list(getattr(parsed, name)) or None for name in CONDITIONS}
-        unshown = dict.fromkeys(options_that(Effect.SHOWS))  # hits are counted only
-        return cls(parsed, k, scope.namespaces, {**options, **unshown, **conditions, "filter": scope.where})
+        unshown = dict.fromkeys((*options_that(Effect.SHOWS), "offset"))  # hits are counted only, on all pages
+        return cls(
+            parsed, depth_of(options, k), scope.namespaces, {**options, **unshown, **conditions, "filter": scope.where}
+        )
 
     def has(self, name: str) -> bool:
         """Return whether an option is given."""
@@ -120,7 +123,7 @@ class Diagnoser:
         if hit is not None and hit in hits:
             return diagnosis
         reasons = self._reasons_for_no_match(row) if hit is None else self._chosen_by(row)
-        return replace(diagnosis, reasons=tuple(reasons) or (self._outranked(diagnosis),))
+        return replace(diagnosis, reasons=tuple(reasons) or (self._outranked(diagnosis, hits, hit),))
 
     def _least_best(self, hits: Sequence[Hit]) -> float:
         """Return the score that another chunk would have needed: of the last hit, or the best of the last group."""
@@ -271,11 +274,17 @@ class Diagnoser:
         """Return the options that choose among the best chunks; after a reranker, the minimum score is one of them."""
         return (*choosing(), "min_score") if self.asked.has("rerank") else choosing()
 
-    def _outranked(self, diagnosis: Diagnosis) -> Reason:
+    def _outranked(self, diagnosis: Diagnosis, hits: Sequence[Hit], hit: Hit | None) -> Reason:
+        how = self.asked.options.get("group")
+        if how is not None and hit is not None and _has_all(how, key_of(how, hit), hits):
+            others = f"{how.size:,} other {'hit' if how.size == 1 else 'hits'}, the size of a group"
+            message = f"its group, {how.key} {short_repr(value_of(how, hit))}, has {others}"
+            return Reason("group", message, {"rank": diagnosis.rank, "size": how.size})
         rank, k, score, last = diagnosis.rank, self.asked.k, diagnosis.score, diagnosis.last_score
         place = f"not among the best {RANKED[-1]:,} chunks" if rank is None else f"hit {rank:,} by score"
         message = f"it is {place}, beyond k = {k:,}"
-        how = self.asked.options.get("group")
+        if how is not None:
+            message = f"it is {place}, and its group is not among the first {k:,} groups"
         of_another_kind = self.asked.has("rerank") or (how is not None and how.score == "sum")
         if None not in (score, last) and not of_another_kind:
             named = f"{diagnosis.num_hits:,} hits" if how is None else f"{k:,} groups"
@@ -301,6 +310,11 @@ def find_missing_fields(
         for reason in index.diagnose(query, filter=filter, namespace=namespace).reasons:
             if reason.code == "filter_field":
                 yield f"nothing found: {reason}"
+
+
+def _has_all(how: Grouping, key: GroupKey, hits: Sequence[Hit]) -> bool:
+    """Return whether a group has as many hits as it may have."""
+    return sum(key_of(how, hit) == key for hit in hits) == how.size
 
 
 def _is(hit: Hit, row: ChunkRow) -> bool:

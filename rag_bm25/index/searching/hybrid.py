@@ -27,7 +27,15 @@ from rag_bm25.errors import ParameterError
 from rag_bm25.filters import FilterMapping
 from rag_bm25.hits.boosts import explain_boosts
 from rag_bm25.hits.fusion import RRF, Weighted
-from rag_bm25.hits.options import NEEDS_LEXICAL_SCORE, ONLY_LEXICAL, SearchOptions, check_options, is_by_score, refuse
+from rag_bm25.hits.options import (
+    NEEDS_LEXICAL_SCORE,
+    ONLY_LEXICAL,
+    SearchOptions,
+    check_options,
+    depth_of,
+    is_by_score,
+    refuse,
+)
 from rag_bm25.hits.selection import Ranking, flatten
 from rag_bm25.index.arguments import check_k, narrow
 from rag_bm25.index.config import require_dense_field
@@ -127,7 +135,7 @@ class HybridRequest:
         options = check_options({name: value for name, value in given.items() if name not in own_names})
         refuse(options, NEEDS_LEXICAL_SCORE, ONLY_LEXICAL)
         params = check_search_params(own.get("dense_search_params"), "dense_search_params")
-        depth = _depth_for(k)
+        depth = _depth_for(depth_of(options, k))
         sparse = SearchArm(own.get("sparse_k", depth), narrow(scope, own.get("sparse_filter")), engine_params(options))
         dense = SearchArm(own.get("dense_k", depth), narrow(scope, own.get("dense_filter")), params)
         heads = own.get("sparse_k", CANDIDATES), own.get("dense_k", CANDIDATES)
@@ -143,8 +151,9 @@ class HybridSearcher:
         self._live = live
         self._searcher = searcher
 
-    def search_dense(self, embedding: Sequence[float], arm: SearchArm, options: SearchOptions) -> list[Hit]:
+    def search_dense(self, embedding: Sequence[float], k: int, scope: Scope, options: SearchOptions) -> list[Hit]:
         """Return the chunks with the most similar dense vectors."""
+        arm = SearchArm(min(depth_of(options, k), MAX_K), scope, options.get("search_params"))
         query = self._dense_query(embedding, arm)
         self._live.finish_failed_batch()
 
@@ -153,7 +162,7 @@ class HybridSearcher:
             (matches,) = self._candidates([wider], arm.scope.namespaces)
             return list(map(to_hit, matches)), len(matches) < wider.arm.limit
 
-        return self._select(find, "", arm.limit, options)
+        return self._select(find, "", k, options)
 
     def search(self, query: QueryLike, embedding: Sequence[float] | None, request: HybridRequest) -> list[HybridHit]:
         """Search both arms and fuse them."""

@@ -12,7 +12,7 @@ from rag_bm25.errors import FilterError
 from rag_bm25.filters import Comparison, conjoin
 from rag_bm25.hits.diversity import NearDuplicates, SparseCosines, cosine_similarity
 from rag_bm25.hits.groups import group, key_of, value_of
-from rag_bm25.hits.options import num_candidates, reranks_all
+from rag_bm25.hits.options import depth_of, num_candidates, reranks_all
 from rag_bm25.hits.selection import (
     Ranking,
     Shortlist,
@@ -65,9 +65,14 @@ class Selector(Generic[H]):
     but: ChunkKey | None = None  # of a chunk that is left out
     known: dict[ChunkKey, SparseVector] = field(default_factory=dict)  # vectors that were read with the hits
 
+    @property
+    def depth(self) -> int:
+        """The number of units up to the last one of the page."""
+        return depth_of(self.options, self.k)
+
     def shortlist(self, candidates: Ranking[H]) -> Shortlist[H]:
         """Form the units of candidates: those that tell whether there are enough, and that are selected from."""
-        return shortlist(self.options, candidates, self.k, self.read_vectors)
+        return shortlist(self.options, candidates, self.depth, self.read_vectors)
 
     def has_units(self, hits: list[H]) -> bool:
         """Return whether there are as many units as a search needs to find, among candidates in any order.
@@ -77,27 +82,27 @@ class Selector(Generic[H]):
         options = self.options
         ranking = by_final_score(options, Ranking(hits))
         if options.get("rerank") is not None:
-            return len(ranking.hits) >= num_candidates(options, self.k)
-        wanted = num_units(options, self.k)
+            return len(ranking.hits) >= num_candidates(options, self.depth)
+        wanted = num_units(options, self.depth)
         is_below = options.get("min_score") is not None and len(ranking.hits) < len(hits)
         return is_below or len(form_units(options, ranking, wanted, self.read_vectors).units) >= wanted
 
     def select(self, query: str, formed: Shortlist[H]) -> list[list[H]]:
         """Select from candidates, which are enough unless there was no more room for them."""
-        options, k = self.options, self.k
+        options, depth = self.options, self.depth
         if not formed.is_enough:
             self.warn()
             formed = self.shortlist(Ranking(formed.candidates.hits))
         units = formed.units
         if score := options.get("rerank"):
-            reranked = Ranking(rerank(score, query, formed.ranking.hits[: num_candidates(options, k)]))
+            reranked = Ranking(rerank(score, query, formed.ranking.hits[: num_candidates(options, depth)]))
             ranking = at_least(options.get("min_score"), reranked)
-            units = form_units(options, ranking, num_units(options, k), self.read_vectors).units
-        return choose(options, units, k, self.read_similarity)
+            units = form_units(options, ranking, num_units(options, depth), self.read_vectors).units
+        return choose(options, units, depth, self.read_similarity)[depth - self.k :]
 
     def warn(self) -> None:
         """Report that the best 16,384 chunks do not decide."""
-        warn_incomplete(self.events, self.k)
+        warn_incomplete(self.events, self.depth)
 
     def read_vectors(self, hits: Sequence[Hit]) -> list[SparseVector]:
         """Read the stored vectors of hits, as far as they are not known."""
@@ -140,7 +145,7 @@ class SparseSelector:
 
     def select(self, queries: list[WeightedQuery], texts: Sequence[str]) -> list[list[Hit]]:
         """Search for candidates of each query, and select its hits."""
-        options, k = self.options, self.selector.k
+        options, k = self.options, self.selector.depth
         limit = first_limit(options, k, is_one_left_out=self.selector.but is not None)
         limit = max(limit, self.judges.num_needed)
         vectors = options.get("diversity") is not None or self.judges.model is not None

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from rag_bm25.documents.chunks import GivenChunk
+    from rag_bm25.documents.chunks import GivenChunk, GivenDocument
     from rag_bm25.documents.encoder import CountedChunks, DocumentEncoder
     from rag_bm25.events import Progress
     from rag_bm25.index.arguments import FilterLike
@@ -98,9 +98,9 @@ class WritePipeline:
 
     def add(
         self,
-        texts: Sequence[str],
-        ids: Sequence[str | None] | None,
-        metadatas: Sequence[Mapping[str, Any] | None] | None,
+        texts: Iterable[str | GivenChunk | GivenDocument],
+        ids: Iterable[str | None] | None,
+        metadatas: Iterable[Mapping[str, Any] | None] | None,
         embeddings: Embeddings | None,
         options: WriteOptions,
     ) -> list[str]:
@@ -115,7 +115,7 @@ class WritePipeline:
 
     def add_stream(
         self,
-        chunks: Iterable[GivenChunk],
+        chunks: Iterable[GivenChunk | GivenDocument],
         embeddings: Embed | None,
         options: WriteOptions,
         progress: Callable[[Progress], None] | None,
@@ -160,17 +160,13 @@ class WritePipeline:
         """Delete all chunks of a namespace and its source roots, and return how many chunks existed."""
         return self._generation.in_force(partial(_drop_namespace, namespace))
 
-    def _check_stream(self, chunks: Iterable[GivenChunk]) -> Iterator[NewChunk]:
+    def _check_stream(self, chunks: Iterable[GivenChunk | GivenDocument]) -> Iterator[NewChunk]:
         """Check the chunks of a stream one by one; those that were checked before are taken as they are."""
         for number, chunk in enumerate(chunks):
             if isinstance(chunk, NewChunk):
                 yield chunk
-                continue
-            try:
-                checked = check_given_chunk(chunk, self._config.fields)
-            except InputError as error:
-                raise InputError(f"chunk {number} of the stream: {error}") from None
-            yield checked
+            else:
+                yield check_given_chunk(chunk, self._config.fields, f"chunk {number} of the stream: ")
 
     def _write(
         self,

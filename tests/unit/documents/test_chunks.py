@@ -6,9 +6,11 @@ import re
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from langchain_core.documents import Document
 from support.strategies import any_terms, metadatas
 
 from rag_bm25.documents import chunks as module
@@ -97,14 +99,22 @@ def test_good_namespace_is_taken(namespace: str) -> None:
 
 # Texts
 
-STREAM = ", and add_stream takes any number of Chunk"
-
 
 @pytest.mark.parametrize(
     ("texts", "ids", "message"),
     [
         ("abc", None, "texts must be a sequence of str, got str; for a single one, pass a list: [texts]"),
-        ({"abc"}, None, f"texts must be a sequence of str, got set; list(texts) may be one{STREAM}"),
+        ({"abc"}, None, "texts must be a sequence of str, got set; list(texts) may be one"),
+        (map(str, range(1_001)), None, "texts is a map of more than 1,000 items; add_stream takes any number"),
+        (np.array([["a"]]), None, "texts must have one dimension, such as a column, got a ndarray of 2"),
+        (Document(page_content="a"), None, "texts must be a sequence of str, got Document; list(texts) may be one"),
+        ([Chunk("1", "a")], ["1"], "ids must not be given: each Chunk of texts has its own"),
+        ([Chunk("1", "a"), Chunk("", "b")], None, "texts[1]: id must not be empty"),
+        (
+            [Chunk("1", "a"), "b"],
+            None,
+            "texts[1]: it must have id, text (or page_content) and metadata as attributes, got str",
+        ),
         (["a", None], None, "texts[1] must be a str, got NoneType"),
         ([b"a"], None, "texts[0] must be a str, got bytes"),
         (["a", "b\0c"], None, "texts[1] has a NUL at character 1"),
@@ -118,6 +128,21 @@ STREAM = ", and add_stream takes any number of Chunk"
 )
 def test_bad_texts_and_ids_are_refused(texts: Any, ids: Any, message: str) -> None:
     assert refusal(texts, ids, None) == message
+
+
+@pytest.mark.parametrize("make", [iter, tuple, np.array, lambda items: dict.fromkeys(items).keys()])
+def test_texts_and_ids_come_in_whatever_has_an_order(make: Any) -> None:
+    chunks = check_chunks(make(["a", "b"]), make(["1", "2"]), None)
+    assert [(chunk.id, chunk.text) for chunk in chunks] == [("1", "a"), ("2", "b")]
+
+
+def test_a_column_may_be_longer_than_a_batch() -> None:
+    assert len(check_chunks(np.array(["a"] * 1_001), None, None)) == 1_001
+
+
+def test_documents_have_their_own_ids_and_metadata() -> None:
+    documents = (Document(id="1", page_content="a", metadata={"page": 2}), Document(page_content="b"))
+    assert check_chunks(iter(documents), None, None) == check_chunks(["a", "b"], ["1", None], [{"page": 2}, {}])
 
 
 # Chunks of one call with one id
@@ -224,7 +249,7 @@ def test_values_that_json_does_not_have_are_refused(value: Any) -> None:
         ([{}], "metadatas and texts must have the same length, got 1 and 2"),
         ({"a": 1, "b": 2}, "metadatas must be a sequence of mappings, got dict"),
         ("ab", "metadatas must be a sequence of mappings, got str"),
-        (iter([{}]), "metadatas must be a sequence of mappings, got list_iterator; list(metadatas) may be one"),
+        (iter([{}]), "metadatas and texts must have the same length, got 1 and 2"),
     ],
 )
 def test_bad_metadatas_are_refused(given: Any, message: str) -> None:

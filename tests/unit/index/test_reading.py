@@ -26,6 +26,14 @@ def test_chunks_come_back_as_they_were_given(filled: BM25Index) -> None:
     ]
 
 
+def test_length_is_the_number_of_chunks_and_an_empty_index_is_true(filled: BM25Index) -> None:
+    filled.add(["grape"], namespace="law")
+    assert len(filled) == 4
+    for namespace in ("", "law"):
+        filled.drop_namespace(namespace)
+    assert (len(filled), bool(filled)) == (0, True)
+
+
 def test_all_chunks_can_be_streamed(filled: BM25Index) -> None:
     filled.add(["grape"], ids=["4"], namespace="law")
     assert sorted(chunk.id for chunk in filled.chunks()) == ["1", "2", "3"]

@@ -93,8 +93,7 @@ def test_files_share_batches_and_progress_reaches_the_end(tmp_path: Path, index:
     told: list[Progress] = []
     ingest(index, found, progress=told.append)
     assert store.calls.count("insert_chunks") == 2
-    assert [step.what for step in told] == ["bytes", "chunks"] * 3
-    sizes, chunks = told[::2], told[1::2]
+    sizes, chunks = ([step for step in told if step.what == what] for what in ("bytes", "chunks"))
     assert sizes == sorted(sizes, key=lambda step: step.done)
     assert chunks == [Progress("chunks", done, None) for done in (1_000, 1_510, 1_510)]
     assert sizes[-1] == Progress("bytes", found.size, found.size)
@@ -159,7 +158,19 @@ def test_progress_counts_the_bytes_of_all_files(tmp_path: Path, index: BM25Index
         size = write_rows(tmp_path / "docs" / f"{name}.jsonl", *rows).stat().st_size
     told: list[Progress] = []
     ingest(index, find_files([tmp_path / "docs"]), progress=told.append)
-    assert [step.done for step in told if step.what == "bytes"] == [size, 2 * size, 3 * size, 3 * size]
+    assert [(step.source, step.done) for step in told if step.source] == [
+        (f"docs/{name}.jsonl", n * size) for n, name in enumerate("abc")
+    ]
+    sizes = [step.done for step in told if step.what == "bytes"]
+    assert (sizes[0], sizes[-1], sizes) == (0, 3 * size, sorted(sizes))
+
+
+def test_progress_names_a_file_before_it_is_read(tmp_path: Path, index: BM25Index, reads: list[str]) -> None:
+    for name in "ab":
+        write(tmp_path / "docs" / f"{name}.txt", name)
+    told: list[tuple[str, list[str]]] = []
+    ingest(index, find_files([tmp_path / "docs"]), progress=lambda step: told.append((step.source, [*reads])))
+    assert told[:2] == [("docs/a.txt", []), ("docs/b.txt", ["docs/a.txt"])]
 
 
 def test_ingesting_again_writes_nothing(tmp_path: Path, index: BM25Index, store: MemoryStore) -> None:

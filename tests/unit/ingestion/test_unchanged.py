@@ -194,8 +194,9 @@ def test_a_run_that_is_cut_short_is_continued(
     for name in ("c.txt", "d.txt"):
         write(docs / name, f"some words of {name}\n\n" * 800)
 
-    def stop(_progress: Progress) -> None:
-        raise KeyboardInterrupt
+    def stop(progress: Progress) -> None:
+        if progress.what == "chunks":
+            raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         ingest(index, find_files([docs]), progress=stop)

@@ -58,6 +58,7 @@ TAKEN = [
         [ValueBoost("kind", {"law": 2, "2024": 3, 2024: 3})] * 2,
     ),
     ("candidates", 30, ["30"], 30),
+    ("offset", 10, ["10"], 10),
     ("group", {"key": "source", "size": 2, "score": "sum"}, ["source:2:sum"], Grouping("source", 2, "sum")),
     ("diversity", {"type": "mmr", "trade_off": 0.3}, ["mmr:0.3"], MMR(0.3)),
     ("diversity", "near_duplicates", ["near-duplicates"], NearDuplicates()),

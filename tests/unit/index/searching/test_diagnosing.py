@@ -369,3 +369,15 @@ def test_a_chunk_that_no_group_has_is_compared_with_the_best_of_the_last_group()
     assert (found.last_score, codes(found)) == (made.search("plum")[1].score, ["k"])
     assert "the last of 2 groups has" in str(found)
     assert "the last of" not in str(made.diagnose("plum", "c", 2, group=Grouping("page", 2, score="sum")))
+    found = made.diagnose("plum", "a2", 1, group=Grouping("page"))
+    assert (codes(found), found.reasons[0].message) == (
+        ["group"],
+        "its group, page 'a', has 1 other hit, the size of a group",
+    )
+
+
+def test_a_chunk_on_an_earlier_page_is_a_hit(index: BM25Index) -> None:
+    first, second = index.search("contract", 2)
+    assert index.search("contract", 1, offset=1) == [second]
+    for hit in (first, second):
+        assert index.diagnose("contract", hit.id, 1, offset=1).reasons == ()
