@@ -107,8 +107,8 @@ def test_cells_side_by_side_are_no_columns() -> None:
 
 
 def test_lines_that_are_alike_on_both_sides_are_columns_beside_a_figure() -> None:
-    labels = (("7", 312, 20), ("the kind of a pump", 360, 150), ("9", 530, 20))
-    figure = [line(text, x, 105 + 12 * n, width) for n in range(24) for text, x, width in labels]
+    labels = (("x", 312, 20, 0), ("the kind of a pump", 360, 100, 3), ("y", 530, 20, 0))
+    figure = [line(text, x, 105 + 12 * n, width + more * n) for n in range(24) for text, x, width, more in labels]
     found = list(regions(rows_of([*prose(24), *figure, *prose(6, x=310, y=400)])))
     assert [row[0].text for row in found[0]] == [span.text for span in prose(24)]
 
