@@ -19,6 +19,7 @@ SHIFT = 0.6  # em that letters of a word may be above others
 ALIKE = 0.1  # em that sizes and lines of one style differ
 MIN_SIZE, MAX_SIZE = 1.0, 999.0  # points
 BOLD_WEIGHT = 600
+OUTLINED = 2  # the mode of text that is filled and drawn around: bold, where a font has no bold letters
 NAME = 80  # bytes of the name of a font
 LEAST = 50  # characters of a page that tell whether it can be read
 FILL = " .·…_-–—=*|"  # signs that pages have many of: leaders, lines to be filled in, and rules
@@ -162,7 +163,8 @@ class _Characters:
         key = addressof(font.contents) if font else 0
         if key not in self._fonts:
             self._fonts[key] = self._is_bold(at)
-        return _Style(direction, min(max(abs(size), MIN_SIZE), MAX_SIZE), self._fonts[key], x.value, y.value)
+        is_bold = self._fonts[key] or (bool(shown) and self._pdfium.FPDFTextObj_GetTextRenderMode(shown) == OUTLINED)
+        return _Style(direction, min(max(abs(size), MIN_SIZE), MAX_SIZE), is_bold, x.value, y.value)
 
     def _is_bold(self, at: int) -> bool:
         name, flags = create_string_buffer(NAME), c_int()

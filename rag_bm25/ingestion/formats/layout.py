@@ -9,7 +9,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections import Counter, deque
 from dataclasses import dataclass, field
-from itertools import accumulate, chain, groupby, pairwise
+from itertools import accumulate, chain, dropwhile, groupby, pairwise
 from statistics import median
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -22,6 +22,7 @@ MARK = 4  # em between the mark of a list and its text
 SAME_LINE = 0.35  # em between the baselines of a line
 RAISED = 0.55  # em that small text is above its line
 SMALL = 0.8  # times the size of its line: raised or lowered text
+MIN_NUMBERED = 8  # lines of a page that has numbers of lines
 SHADOWS = 8  # texts of the same words that are compared with a new one
 COLUMN = 9  # em: columns of prose are not narrower
 MIN_LINES = 4  # of a column
@@ -53,6 +54,7 @@ INDENT = 1.2  # em
 EDGE = 2.5  # em between the ends of full lines
 LARGE = 1.15  # times the size of most text: a heading
 MAX_HEADING = 100  # characters
+MAX_BELOW = 6  # lines below a heading: others, and prose
 MAX_LEVELS = 4  # of headings, by their sizes
 RARE = 0.3  # of a document at most is bold, if bold lines are headings
 USUAL = 0.6  # of a document is of one size, if its sizes tell headings
@@ -67,16 +69,22 @@ _ENDS_IN_CJK, _BEGINS_WITH_CJK = re.compile(rf"{CJK}\Z"), re.compile(CJK)
 _BULLET = r"[\ufffd•●○▪■◆·‣∙\uf000-\uf0ff☐☑]"
 _END = re.compile(r"[。！？；：.!?:;…][”’」』）》)\"'\]]*$")
 _ITEM = re.compile(
-    rf"{_BULLET}|[-–—*] |\(?(?:\d{{1,3}}(?:\.\d{{1,3}}){{0,4}}|[A-Za-z]|[ivx]{{1,5}})[.)](?:\s|$)|[①-⑳]"
+    rf"{_BULLET}|[-–—*] |\(?(?:\d{{1,3}}(?:\.\d{{1,3}}){{0,4}}|[A-Za-z]|[ivx]{{1,5}})[.)]\s|[①-⑳]"
     r"|\d{1,3}(?:[、．]|[.)](?!\d))|[（(][一二三四五六七八九十\d]{1,3}[）)]|[一二三四五六七八九十]{1,3}[、．.]"
-    r"|第[一二三四五六七八九十百零〇\d]{1,6}[章节条讲部篇]"
+    r"|第[一二三四五六七八九十百零〇\d]{1,6}[章节条讲部篇]|//"
 )
-_NO_HEADING = re.compile(r"[。；，,;:：]$|[a-z)]\.$|@")
+_CHAPTER = re.compile(r"第[一二三四五六七八九十百零〇\d]{1,6}[章节讲部篇]|[一二三四五六七八九十]{1,3}、")
+_SIGNS = re.compile(r"[-=_*~.·—─━ ]{4,}")  # a rule
+
+_NO_HEADING = re.compile(rf"[。；，,;:：]$|[a-z)]\.$|@|^(?:{_BULLET}|[a-z）)，。]|(?i:fig(?:\.|ure)|table|图|表) ?\d)")
+_SECTION = re.compile(r"\d{1,3}(?:\.\d{1,3})* (?=[^\W\d_])")
 _NAME = re.compile(rf"[^\W\d_]{{3}}|{CJK}{{2}}")
 _PREFIX = re.compile(r"^[\da-z.]{1,12}?(?=[^\d.])")
+_LEADER = re.compile(r"\s*(?:[.·…] ?){5,}\Z")
 _NUMBER = re.compile(r"[-+(]?[$€£¥]?\s*\d[\d,.\s]*%?\)?|[-–—]|N/?A", re.IGNORECASE)
 _MARK = re.compile(
-    rf"{_BULLET}|[–—*-]|\(?(?:\d{{1,2}}(?:\.\d{{1,2}}){{0,4}}\.?|[A-Za-z]|[ivx]{{1,5}})[.)]|\d{{1,3}}|[①-⑳]"
+    rf"{_BULLET}|[–—*-]|\(?(?:\d{{1,2}}(?:\.\d{{1,2}}){{0,4}}\.?|[A-Za-z]|[ivx]{{1,5}})[.)]"
+    r"|\d{1,3}(?:\.\d{1,2}){0,4}|[①-⑳]"
 )
 
 
@@ -122,7 +130,22 @@ def glue(before: str, after: str) -> str:
 
 def rows_of(spans: Iterable[Span]) -> list[Row]:
     """Join the spans of lines up to wide gaps, from the top of a page to its bottom."""
-    return [_joined(row) for row in _on_lines(_once(spans))]
+    lines = _on_lines(_once(spans))
+    numbers = {row[0] for row in numbered(lines)}
+    return [[*row[:1], *_joined(row[1:])] if row[0] in numbers else _joined(row) for row in lines]
+
+
+def numbered(rows: Sequence[Row]) -> list[Row]:
+    """Return the rows that begin with the number of their line: it counts all of them, left of all text."""
+    places: dict[int, list[Row]] = {}
+    for row in rows:
+        if row[0].text.isdecimal() and len(row[0].text) < MIN_NUMBERED:
+            places.setdefault(round(row[0].x1 / GRID), []).append(row)
+    edge, found = max(places.items(), key=lambda place: len(place[1]), default=(0, []))
+    is_list = len(found) < MIN_NUMBERED or all(len(row) > 1 for row in found)  # no list numbers empty lines
+    counts = all(int(b[0].text) == int(a[0].text) + 1 for a, b in pairwise(found))
+    is_apart = sum(span.x0 <= (edge + 1) * GRID for row in rows for span in row) == len(found)
+    return found if counts and is_apart and not is_list else []
 
 
 def _once(spans: Iterable[Span]) -> Iterator[Span]:
@@ -159,11 +182,7 @@ def _joined(row: Row) -> Row:
     end = 0.0
     for span in row:
         run = runs[-1] if runs else []
-        is_mark = (
-            len(run) == 1
-            and _MARK.fullmatch(run[0].text)
-            and (run[0].text[-1:] not in "0123456789" or span.text[0].isalpha())
-        )
+        is_mark = len(run) == 1 and _is_mark_of(run[0], span, is_first=len(runs) == 1)
         if run and span.x0 - end <= (MARK if is_mark else CELL) * max(span.size, run[-1].size):
             run.append(span)
             end = max(end, span.x1)
@@ -171,6 +190,14 @@ def _joined(row: Row) -> Row:
             runs.append([span])
             end = span.x1
     return [run[0] if len(run) == 1 else _join(run) for run in runs]
+
+
+def _is_mark_of(mark: Span, span: Span, *, is_first: bool) -> bool:
+    """Whether text is the mark of an item, or the number of a heading; a number within a row may be a cell."""
+    if not _MARK.fullmatch(mark.text):
+        return False
+    is_heading = mark.is_bold and span.is_bold
+    return not mark.text[-1].isdigit() or (span.text[0].isalpha() and (is_first or is_heading))
 
 
 def _join(run: Row) -> Span:
@@ -264,7 +291,8 @@ def _gutter(rows: Sequence[Row]) -> float | None:
         if smaller >= MIN_LINES and score > 0:
             scores.setdefault((before, after), (score, float(x)))
     tried = sorted(scores.values(), reverse=True)[:MAX_TRIES]
-    return next((x for _, x in tried if _are_columns(rows, x, em)), None)
+    found = [x for _, x in tried if _are_columns(rows, x, em)]
+    return next((x for x in found if _has_even_columns(spans, x, COLUMN * em)), found[0] if found else None)
 
 
 def _are_columns(rows: Sequence[Row], gutter: float, em: float) -> bool:
@@ -273,6 +301,8 @@ def _are_columns(rows: Sequence[Row], gutter: float, em: float) -> bool:
     sides = [span for span in spans if span.x1 <= gutter], [span for span in spans if span.x0 >= gutter]
     if _are_written_across(rows, gutter):
         return False
+    if _has_even_columns(spans, gutter, COLUMN * em):
+        return True
     usual, most = zip(*(_widths(side) for side in sides), strict=True)
     if min(usual) < COLUMN * em:
         return False
@@ -288,6 +318,13 @@ def _are_written_across(rows: Sequence[Row], gutter: float) -> bool:
     """Whether most lines that a gutter cuts were written as one, as the rows of a table are."""
     pairs = [(a, b) for row in rows for a, b in pairwise(row) if a.x1 <= gutter <= b.x0]
     return sum(0 < b.order - a.order <= NEXT for a, b in pairs) > len(pairs) / 2
+
+
+def _has_even_columns(spans: Sequence[Span], gutter: float, width: float) -> bool:
+    """Whether lines on both sides begin and end at the same places, as those of columns do and cells seldom."""
+    wide = [span for span in spans if span.x1 - span.x0 > width and not span.x0 < gutter < span.x1]
+    ends = Counter((span.x0 >= gutter, round(span.x0 / STEP), round(span.x1 / STEP)) for span in wide)
+    return len({side for (side, *_), count in ends.items() if count >= MIN_LINES}) > 1
 
 
 def _widths(spans: Iterable[Span]) -> tuple[float, float]:
@@ -323,7 +360,9 @@ def _table_end(rows: Sequence[Row], start: int, leading: float) -> int:
             distances.append(row[0].y - above[0].y)
             above, full, end = row, full + 1, at + 1
             edges.append(_edges(row))
-        elif len(row) > 1 or at - end >= MAX_SINGLE or not _is_cell(row[0], left, right):
+        elif (
+            len(row) > 1 or at - end >= MAX_SINGLE or _is_caption(step, distances) or not _is_cell(row[0], left, right)
+        ):
             break
         left, right = min(left, row[0].x0), max(right, row[-1].x1)
     if full < MIN_ROWS:
@@ -332,6 +371,11 @@ def _table_end(rows: Sequence[Row], start: int, leading: float) -> int:
     while end < len(rows) and _is_further_line(rows, end, usual) and _is_cell(rows[end][0], left, right):
         end += 1
     return end
+
+
+def _is_caption(step: float, distances: Sequence[float]) -> bool:
+    """Whether text alone on its line is farther from the row before it than rows are."""
+    return bool(distances) and step > APART * median(distances[-LOOK_BACK:])
 
 
 def _edges(row: Row) -> set[int]:
@@ -386,7 +430,7 @@ def _cells_of(rows: Sequence[Row]) -> list[list[str]]:
         for span in row:
             middle = (span.x0 + min(span.x1, span.x0 + 2 * span.size)) / 2
             table[-1][bisect_left(gutters, middle)].append(span.text)
-    return [[_joined_text(cell) for cell in cells] for cells in table]
+    return [[_LEADER.sub("", _joined_text(cell)) for cell in cells] for cells in table]
 
 
 def _is_of_same_cells(rows: Sequence[Row], at: int, usual: float, *, begins: bool) -> bool:
@@ -426,7 +470,8 @@ def _gutters(rows: Sequence[Row]) -> list[float]:
 
 def _with_header(table: Sequence[list[str]]) -> list[list[str]]:
     """Join the first rows to one, if they are the lines of a header: names above numbers."""
-    names = next((at for at, row in enumerate(table[:MAX_HEADER]) if not _is_header(row)), len(table[:MAX_HEADER]))
+    first = table[:MAX_HEADER]
+    names = next((at for at, row in enumerate(first) if not _is_header(row) or (at and not any(row[1:]))), len(first))
     has_numbers = any(_NUMBER.fullmatch(cell) for row in table[names:] for cell in row)
     if names < 2 or not has_numbers or all(table[0][1:]):
         return list(table)
@@ -520,11 +565,12 @@ def _begins(last: Row, row: Row, leading: float, right: _Edge) -> bool:
     step = b.y - last[0].y
     if a.text.endswith(HYPHENS) and 0 < step < 2 * leading:
         return False
-    if step > APART * max(leading, b.size) or abs(last[0].size - b.size) > LIKE * b.size or a.is_bold != b.is_bold:
+    if step > APART * max(leading, b.size) or abs(last[0].size - b.size) > LIKE * b.size:
         return True
+    differs = (a.is_bold != b.is_bold or _is_indented(last, row)) and not b.text[:1].islower()
     is_apart = any(d - c > STRETCHED * b.size for c, d in chain(_gaps(row), _gaps(last)))
-    is_indented = _is_indented(last, row) and not b.text[:1].islower()
-    return is_apart or bool(_ITEM.match(b.text)) or is_indented or not _is_full(last, b, right)
+    is_rule = _SIGNS.fullmatch(a.text) or _SIGNS.fullmatch(b.text)
+    return differs or is_apart or bool(is_rule or _ITEM.match(b.text)) or not _is_full(last, b, right)
 
 
 def _is_indented(last: Row, row: Row) -> bool:
@@ -628,7 +674,9 @@ def blocks(pages: Sequence[Page], outline: Sequence[Mapping[str, int]]) -> list[
         for page, titles in zip(pages, outline, strict=True)
     ]
     is_known = _has_titles(parts, outline)
-    sizes = None if is_known else _sizes(pages)
+    sizes = _sizes(pages)
+    if is_known and sizes:
+        sizes = sizes._replace(has_bold=False)  # bold lines that the outline leaves out are seldom headings
     for found, titles in zip(parts, outline, strict=True):
         document.page()
         headings = _Headings(dict(titles) if is_known else {}, sizes)
@@ -691,9 +739,9 @@ class _Headings:
                 found = _title(rows[at:end], self._titles)
                 if found:
                     return end, self._titles.pop(found)
-        elif self._sizes:
-            return self._sizes.find(rows, at, leading)
-        return at + 1, 0
+        end, level = self._sizes.find(rows, at, leading) if self._sizes else (at + 1, 0)
+        is_title = self._titles and any(_title([row], self._titles) for row in rows[at + 1 : end])
+        return (at + 1, 0) if is_title else (end, level)
 
 
 def _title(rows: Sequence[Row], titles: Mapping[str, int]) -> str:
@@ -730,17 +778,26 @@ class _Sizes(NamedTuple):
         while (
             end < min(at + MAX_TITLE_LINES, len(rows))
             and self._is_marked(rows[end])
-            and _are_alike(rows[at], rows[end])
+            and (end == at or _goes_on_as_heading(rows[at][0], rows[end][0]))
         ):
             end += 1
-        is_above_prose = len(rows) > end + 1 and all(map(self._is_prose, rows[end : end + 2]))
-        is_apart = at == 0 or rows[at][0].y - rows[at - 1][0].y > INDENT * leading
-        if end == at or not is_above_prose or not is_apart:
-            return at + 1, 0
         text = text_of(span for row in rows[at:end] for span in row)
+        is_apart = at == 0 or rows[at][0].y - rows[at - 1][0].y > INDENT * leading
+        is_above = _CHAPTER.match(text) or self._is_above_prose(rows[end : end + MAX_BELOW])
+        if end == at or not is_apart or not is_above:
+            return at + 1, 0
         if len(text) > MAX_HEADING or _NO_HEADING.search(text) or not _NAME.search(text):
             return at + 1, 0
         return end, 1 + min(bisect_left(self.headings, -rows[at][0].size + BLANK), MAX_LEVELS - 1)
+
+    def _is_above_prose(self, rows: Sequence[Row]) -> bool:
+        """Whether the rows begin with prose, or with other headings and then prose."""
+        prose = list(dropwhile(self._is_marked, rows))[:2]
+        return (
+            len(prose) > 1
+            and self._is_prose(prose[0])
+            and any(is_(prose[1]) for is_ in (self._is_prose, self._is_marked))
+        )
 
     def _is_marked(self, row: Row) -> bool:
         size = row[0].size
@@ -753,8 +810,9 @@ class _Sizes(NamedTuple):
         return len(row) == 1 and is_body and span.x1 - span.x0 > COLUMN * span.size and _share_of_letters(row) > LETTERS
 
 
-def _are_alike(first: Row, row: Row) -> bool:
-    return abs(first[0].size - row[0].size) < BLANK and first[0].is_bold == row[0].is_bold
+def _goes_on_as_heading(first: Span, span: Span) -> bool:
+    is_alike = abs(first.size - span.size) < BLANK and first.is_bold == span.is_bold
+    return is_alike and not (_ITEM.match(span.text) or _SECTION.match(span.text) or span.text.endswith((":", "：")))
 
 
 def _sizes(pages: Sequence[Page]) -> _Sizes | None:

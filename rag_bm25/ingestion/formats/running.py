@@ -8,7 +8,7 @@ from itertools import pairwise
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
-from rag_bm25.ingestion.formats.layout import Span, text_of
+from rag_bm25.ingestion.formats.layout import Span, numbered, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -40,6 +40,10 @@ def drop_running(pages: Sequence[Page]) -> Counter[str]:
     unwanted: list[set[Span]] = [set() for _ in pages]
     sizes = [sum(map(len, page.rows)) for page in pages]
     left_out: Counter[str] = Counter()
+    for page in pages:
+        for row in numbered(page.rows):
+            left_out["line numbers"] += len(row.pop(0).text)
+        page.rows = [row for row in page.rows if row]
     for kind, lines in _running(pages):
         for line in lines:
             if sizes[line.page] > len(unwanted[line.page]) + 1:  # else nothing would be left
@@ -91,7 +95,13 @@ def _in_margins(page: Page) -> Iterator[tuple[str, Span]]:
         yield from ((place, span) for row in rows for span in row)
     left, right = _sides(page.rows)
     body = page.rows[len(heads) : len(page.rows) - len(feet)]
-    yield from (("side", span) for row in body for span in row if span.x1 < left or span.x0 > right)
+    for row in body:
+        yield from (("side", span) for span in row if (span.x1 < left or span.x0 > right) and _is_off_line(span, row))
+
+
+def _is_off_line(span: Span, row: Row) -> bool:
+    """Whether text is on no line of the others, as a cell of a table is."""
+    return all(each is span or abs(each.y - span.y) > 1 for each in row)
 
 
 def _sides(rows: Sequence[Row]) -> tuple[float, float]:

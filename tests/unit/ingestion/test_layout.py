@@ -69,6 +69,8 @@ def texts(rows: list[Row]) -> list[list[str]]:
         ([line("right", 150, 100), line("left", 50, 100)], [["left", "right"]]),
         ([line("1.", 50, 100), line("Call to order", 75, 100)], [["1. Call to order"]]),
         ([line("7", 50, 100), line("8", 75, 100)], [["7", "8"]]),
+        ([line("2.1", 50, 100), line("Pumps", 80, 100)], [["2.1 Pumps"]]),
+        ([line("Bolt", 50, 100), line("2.1", 90, 100), line("sold", 120, 100)], [["Bolt", "2.1", "sold"]]),
         ([line("Shadow", 50, 100), line("Shadow", 51, 101)], [["Shadow"]]),
         ([line("Twice", 50, 100), line("Twice", 50, 112)], [["Twice"], ["Twice"]]),
     ],
@@ -104,6 +106,13 @@ def test_cells_side_by_side_are_no_columns() -> None:
     assert len(list(regions(rows_of(table(*["name value unit"] * 12))))) == 1
 
 
+def test_lines_that_are_alike_on_both_sides_are_columns_beside_a_figure() -> None:
+    labels = (("x", 312, 20, 0), ("the kind of a pump", 360, 100, 3), ("y", 530, 20, 0))
+    figure = [line(text, x, 105 + 12 * n, width + more * n) for n in range(24) for text, x, width, more in labels]
+    found = list(regions(rows_of([*prose(24), *figure, *prose(6, x=310, y=400)])))
+    assert [row[0].text for row in found[0]] == [span.text for span in prose(24)]
+
+
 # Tables
 
 
@@ -124,6 +133,26 @@ def test_the_next_line_of_a_cell_is_in_its_row() -> None:
 
 def test_lines_of_a_header_are_one_row() -> None:
     assert shown(table("Site - Mean", "- Depth flow", "East 2 7", "West 3 8"))[1] == "Site|Depth|Mean flow"
+
+
+def test_a_name_of_several_rows_is_no_part_of_the_header() -> None:
+    rows = ("- Wet - Dry -", "Site Min Max Min Max", "South - - - -", "East 2 7 1 3", "West 3 8 1 2", "Mid 4 5 1 2")
+    assert shown(table(*rows))[1:3] == ["Site|Wet Min|Max|Dry Min|Max", "South||||"]
+
+
+def test_a_caption_between_tables_is_in_none() -> None:
+    page = [*table("Name Price", "Bolt 5", "Nut 2"), line("Tanks", 50, 158), *table("Kind Size", "Oil 7", y=188)]
+    assert shown(page)[4:] == ["Tanks", "Kind|Size", "Oil|7"]
+
+
+def test_leaders_are_no_part_of_a_cell() -> None:
+    page = [
+        line("Bolt ........", 50, 100),
+        *table("- 5", y=100),
+        line("Nut . . . . . .", 50, 114),
+        *table("- 2", y=114),
+    ]
+    assert shown(page)[1:] == ["Bolt|5", "Nut|2"]
 
 
 def test_a_table_goes_on_on_the_next_page_without_its_header() -> None:
@@ -180,6 +209,19 @@ def test_lines_of_an_item_hang_below_its_text() -> None:
     assert shown([*prose(3, width=230), *item])[-1] == "z Each pump has a valve and a tank."
 
 
+def test_bold_words_at_the_end_of_a_line_go_on() -> None:
+    following = line("tank, and ", 50, 136, is_bold=True)
+    assert shown([*prose(3), following])[-1].endswith(f"tank {following.text}")
+
+
+@pytest.mark.parametrize(("text", "following"), [("- - - - - - -", "port one"), ("the pump // of", "// the well")])
+def test_rules_made_of_signs_and_comments_of_code_are_lines(text: str, following: str) -> None:
+    assert shown([line(text, 50, 100, 240), line(following, 50, 112, 200), *prose(3, y=124)])[1:3] == [
+        text,
+        f"-{following}",
+    ]
+
+
 def test_lines_that_are_about_as_long_by_chance_do_not_go_on() -> None:
     names = [line("BOOK of the names and the titles", 50, 100), line("AUTHOR and her names", 50, 112)]
     names += [line("BUYER and his names", 50, 124), line("ORDER and a number", 50, 136), line("SALE", 50, 148)]
@@ -200,9 +242,19 @@ def test_larger_or_bold_lines_above_prose_are_headings() -> None:
     assert [text for text in shown(page) if text[0] == "#"] == ["#Pumps", "#Care"]
 
 
+def test_headings_above_headings_and_chapters_above_lists_are_headings() -> None:
+    page = [line("2 Pumps", 50, 80, size=16), line("2.1 Care", 50, 100, is_bold=True), *prose(3, y=120)]
+    page += [line("第二章 水泵", 50, 170, is_bold=True), line("要点：", 50, 182, is_bold=True), line("1.泵", 50, 194)]
+    page += prose(6, y=230)
+    assert [text for text in shown(page) if text[0] == "#"] == ["#2 Pumps", "#2.1 Care", "#第二章 水泵"]
+
+
 @pytest.mark.parametrize(
     "page",
     [
+        [line("Figure 2: the pumps", 50, 80, size=16), *prose(6, y=110)],
+        [line("and of a tank", 50, 80, size=16), *prose(6, y=110)],
+        [line("• Pumps", 50, 80, size=16), *prose(6, y=110)],
         [line("TOTAL 82114", 50, 80, size=16), line("Thank you", 50, 110)],
         [*prose(6), line("Pumps fail;", 50, 200, size=16), *prose(6, y=220)],
         [line(f"• {n}", 50, 40 * n, size=20 - n) for n in range(1, 12)],
@@ -219,8 +271,18 @@ def test_an_outline_says_what_the_headings_are() -> None:
         *prose(3),
         line("LARGE", 50, 160, size=20),
         *prose(3, y=190),
+        line("Bold", 50, 250, is_bold=True),
+        *prose(3, y=270),
     ]
-    assert [text for text in shown(page, outline=({"pumpsandtanks": 1},)) if text[0] == "#"] == ["#2 Pumps and tanks"]
+    found = [text for text in shown(page, outline=({"pumpsandtanks": 1},)) if text[0] == "#"]
+    assert found == ["#2 Pumps and tanks", "#LARGE"]
+
+
+def test_a_title_of_the_outline_ends_a_heading_in_larger_type() -> None:
+    page = [line("Chapter 1", 50, 60, size=20), line("What is a pump?", 50, 90, size=20), *prose(3, y=120)]
+    page += [line("Tanks", 50, 170, size=20), *prose(3, y=200)]
+    found = [text for text in shown(page, outline=({"whatisapump?": 1},)) if text[0] == "#"]
+    assert found == ["#What is a pump?", "#Tanks"]
 
 
 # Hostile pages

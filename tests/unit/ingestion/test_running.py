@@ -75,6 +75,30 @@ def test_heads_beside_the_body_and_across_it_are_running_lines() -> None:
     assert [sum(row.count("ER") for row in lines([each])) + len(each.aside) for each in pages] == [2, 0, 0, 0, 0]
 
 
+def test_the_header_of_a_column_in_the_margin_stays() -> None:
+    body = [(y, "the words of the body") for y in range(100, 400, 12)]
+    pages = [Page(600, 800, page(*body, (420, str(n * n)), x=150).rows) for n in range(5)]
+    for each in pages:
+        each.rows.insert(0, rows_of([Span(20, 60, 88, 10, "LINE"), Span(150, 300, 88, 10, "DESCRIPTION")])[0])
+    drop_running(pages)
+    assert [each.rows[0][0].text for each in pages] == ["LINE"] * 5
+
+
+def numbered_page(texts: list[str], first: int = 1) -> Page:
+    """Make a page whose lines have numbers."""
+    numbers = [Span(44 - 6 * len(str(n)), 44, 100 + 14 * n, 10, str(n)) for n in range(first, first + len(texts))]
+    rest = [Span(60, 400, number.y, 10, text) for number, text in zip(numbers, texts, strict=True) if text]
+    return Page(600, 800, rows_of([*numbers, *rest]))
+
+
+def test_numbers_of_lines_are_left_out_and_those_of_lists_stay() -> None:
+    texts = ["the water", "of a well", "", *["is good"] * 8]
+    pages, listed = [numbered_page(texts)], [numbered_page([*texts[:2], "and", *texts[3:]])]
+    assert drop_running(pages) == {"line numbers": 13}
+    assert lines(pages) == [list(filter(None, texts))]
+    assert not drop_running(listed)
+
+
 def test_what_is_left_out_is_counted_by_kind() -> None:
     assert drop_running(pages_of("A manual", "1")) == {"running lines": 4 * len("A manual"), "page numbers": 5}
 
