@@ -45,7 +45,7 @@ from rag_bm25.analysis.words import (
     words_of,
 )
 from rag_bm25.checks import check_choice
-from rag_bm25.vectors.terms import BIGRAM_MARK, QUESTION_MARK, is_word
+from rag_bm25.vectors.terms import BIGRAM_MARK, QUESTION_MARK, is_word, is_word_bigram
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
@@ -260,6 +260,8 @@ class Analyzer(PhraseAnalyzer):
         # Without capitals: IT department has a bigram that it department lacks. With them: non-JavaScript is two words.
         tokens, sure = self(phrase.casefold()), set(self.phrase_text(phrase).words)
         marked = set(filterfalse(is_word, self(phrase)))
+        if any(char.isdigit() or char == "&" for char in phrase):  # 3GB drive is 3 GB drive
+            marked = set(filterfalse(is_word_bigram, marked))
         if self._other_words is not None or self.config.compounds == "all":
             sure = set()  # a user word hides its parts, and U.S.A is not USA
         return [

@@ -38,6 +38,8 @@ PROBES = (
     "2.4GHz, Python3.11 and milvus-2.5.1",
     "हिन्दी, العَرَبِيَّة, שָׁלוֹם", "ภาษาไทย ខ្មែរ မြန်မာ", "⻛险，劳动合\n同", "Łódź İzmir",
     "iPhone15Pro 12V5A H2O，截至8月15，130人",
+    "AIDS, iOS 和 LLMs", "getUserById() IOException miRNA", "R&D at&t .NET Core™ i7 10x20mm 1920×1080",
+    "vitamin B-12 F16 Ph.D. Node.js", "ⓐ1º donʼt",
 )
 # fmt: on
 """Texts whose tokens distinguish analyzers. They are stored by their text: add new ones, but never change one."""
