@@ -46,8 +46,11 @@ _MEMBER = re.compile(r"[\d.]+")
 _COMMAS = re.compile(f"[{COMMAS}]")
 _DOTTED_NUMBER = re.compile(r"[vV]?(\d+(?:\.\d+)+)")
 _PART = re.compile(r"[^.\-_]+")
-_PART_OR_NUMBER = re.compile(  # Python3.11, v2.5, 2.4GHz and 2.5x4 are no parts between dots
-    r"(?!0[xX])\d+(?:\.\d+)?(?:[xX]\d+(?:\.\d+)?)+[^\W\d_]{0,3}(?![^.\-_])|(?:[^\W\d_]{2,}|[vV])?\d+(?:\.\d+)+(?![^.\-_])|\d+(?:\.\d+)+[^\W\d_]{1,4}(?![^.\-_])|[^.\-_]+"
+_PART_OR_NUMBER = re.compile(  # 2.5x4, Python3.11, v2.5 and 2.4GHz are no parts between dots
+    r"""(?: (?!0[xX])\d+(?:\.\d+)?(?:[xX]\d+(?:\.\d+)?)+[^\W\d_]{0,3}
+          | (?:[^\W\d_]{2,}|[vV])?\d+(?:\.\d+)+ | \d+(?:\.\d+)+[^\W\d_]{1,4} )(?![^.\-_])
+        | [^.\-_]+""",
+    re.VERBOSE,
 )
 _ACRONYM = re.compile(r"[^\W\d_](?:\.[^\W\d_])+")
 _LETTERS_AND_DIGITS = re.compile(  # Python3.11 is also Python3

@@ -111,6 +111,8 @@ def test_the_ways_of_a_name_cover_each_letter_and_digit_of_it() -> None:
     assert [set(way.terms) for way in compound.ways] == [{"gpt-4o"}, {"gpt", "4o"}, {"gpt", "4", "o"}]
 
 
-@pytest.mark.parametrize("text", ["plain words", "2024", "ラーメンを", "全文检索", "C++"])
-def test_one_word_is_no_compound(text: str) -> None:
+@pytest.mark.parametrize(
+    "text", ["plain words", "2024", "ラーメンを", "全文检索", "C++", "state-of-the-art", "1-b-c-d-e-f"]
+)
+def test_what_is_no_word_as_a_whole_is_no_compound(text: str) -> None:
     assert Analyzer().compounds(text) == []
