@@ -53,7 +53,7 @@ from rag_bm25.analysis.words import (
     words_of,
 )
 from rag_bm25.checks import check_choice
-from rag_bm25.vectors.terms import BIGRAM_MARK, QUESTION_MARK, is_word
+from rag_bm25.vectors.terms import BIGRAM_MARK, QUESTION_MARK, is_word, is_word_bigram
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -274,6 +274,8 @@ class Analyzer(PhraseAnalyzer):
         rest, numbers = cut_numbers(self._normal_form(phrase))
         tokens, sure = self(rest.casefold()), set(self.phrase_text(phrase).words)
         marked = set(filterfalse(is_word, self(rest)))
+        if any(char.isdigit() or char == "&" for char in rest):  # 3GB drive is 3 GB drive
+            marked = set(filterfalse(is_word_bigram, marked))
         if self._other_words is not None or self.config.compounds == "all":
             sure = set()  # a user word hides its parts, and U.S.A is not USA
         return numbers + [

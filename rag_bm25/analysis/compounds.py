@@ -55,7 +55,7 @@ def compounds_among(words: Counter[str], compounds: Sequence[Compound]) -> tuple
 
 
 def compound_of(run: str, memo: TermMemo) -> Compound | None:
-    """Return a run of several terms as a compound; its terms in any way cover each letter and digit of it."""
+    """Return a run that is a term as a whole, and others; its terms in any way cover each letter and digit of it."""
     if is_segmented(run) or is_syllabic(run):
         return None
     terms: list[str] = []
@@ -69,6 +69,8 @@ def compound_of(run: str, memo: TermMemo) -> Compound | None:
         return None
     signs = {at for at, character in enumerate(run) if at and not character.isalnum()}
     covered = frozenset().union(*(part.place for part in parts)) - signs
+    if not any(part.way.terms and part.place >= covered for part in parts):
+        return None
     return Compound(tuple(terms), tuple(islice(_ways(parts, covered), MAX_WAYS)))
 
 

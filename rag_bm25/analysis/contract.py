@@ -39,6 +39,8 @@ PROBES = (
     "हिन्दी, العَرَبِيَّة, שָׁלוֹם", "ภาษาไทย ខ្មែរ မြန်မာ", "⻛险，劳动合\n同", "Łódź İzmir",
     "iPhone15Pro 12V5A H2O，截至8月15，130人",
     "劳动合同法38条，第二十一条第（三）项，第二百八十条之一", "2023-08-05T12:30Z, 05.08.2023, 10\u00a0000",
+    "AIDS, iOS 和 LLMs", "getUserById() IOException miRNA", "R&D at&t .NET Core™ i7 10x20mm 1920×1080",
+    "vitamin B-12 F16 Ph.D. Node.js", "ⓐ1º donʼt",
 )
 # fmt: on
 """Texts whose tokens distinguish analyzers. They are stored by their text: add new ones, but never change one."""

@@ -25,7 +25,6 @@ from rag_bm25.analysis.words import (
     is_number,
     is_simple,
     is_stop_word,
-    is_whole,
     joined_letters,
     phrase_of,
 )
@@ -100,7 +99,7 @@ class WordBigrams(RunMemo[Run]):
         if not run[0].isalnum():
             return terms, "", "", ()
         if is_simple(run):
-            term = self._linked(run, terms if is_whole(run, self._rules) else ())
+            term = self._linked(run, terms if run.islower() else ())
             return terms, term, _beginning(term), ()
         words = self._linked_words(run)
         if not any(word.text for word in words):

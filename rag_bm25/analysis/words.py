@@ -46,8 +46,11 @@ _MEMBER = re.compile(r"[\d.]+")
 _COMMAS = re.compile(f"[{COMMAS}]")
 _DOTTED_NUMBER = re.compile(r"[vV]?(\d+(?:\.\d+)+)")
 _PART = re.compile(r"[^.\-_]+")
-_PART_OR_NUMBER = re.compile(  # Python3.11, v2.5, 2.4GHz and 2.5x4 are no parts between dots
-    r"(?!0[xX])\d+(?:\.\d+)?(?:[xX]\d+(?:\.\d+)?)+[^\W\d_]{0,3}(?![^.\-_])|(?:[^\W\d_]{2,}|[vV])?\d+(?:\.\d+)+(?![^.\-_])|\d+(?:\.\d+)+[^\W\d_]{1,4}(?![^.\-_])|[^.\-_]+"
+_PART_OR_NUMBER = re.compile(  # 2.5x4, Python3.11, v2.5 and 2.4GHz are no parts between dots
+    r"""(?: (?!0[xX])\d+(?:\.\d+)?(?:[xX]\d+(?:\.\d+)?)+[^\W\d_]{0,3}
+          | (?:[^\W\d_]{2,}|[vV])?\d+(?:\.\d+)+ | \d+(?:\.\d+)+[^\W\d_]{1,4} )(?![^.\-_])
+        | [^.\-_]+""",
+    re.VERBOSE,
 )
 _ACRONYM = re.compile(r"[^\W\d_](?:\.[^\W\d_])+")
 _LETTERS_AND_DIGITS = re.compile(  # Python3.11 is also Python3
@@ -126,7 +129,7 @@ def is_simple(run: str) -> bool:
 
 def is_whole(run: str, rules: WordRules) -> bool:
     """Return whether a run is a word as most are, without humps that are words, too."""
-    return is_simple(run) and not humps(run, rules.split_camel_case)
+    return is_simple(run) and (run.islower() or not humps(run, rules.split_camel_case))
 
 
 def _words_of_compound(compound: str, rules: WordRules) -> list[Token]:
@@ -288,7 +291,7 @@ def _is_identifier(compound: str) -> bool:
 
 def _is_one_word(compound: str, parts: list[Token], rules: WordRules) -> bool:
     """Return whether a compound is also written as one word: ``on-line``, ``e-mail``, ``re-use``, ``Node.js``."""
-    if rules.compounds == "all" or len(parts) != 2:
+    if rules.compounds == "all" or len(parts) != 2 or "_" in compound:
         return False
     if is_spelt_as_one(compound):
         return True
@@ -385,9 +388,10 @@ class Stemming:
 
     def terms(self, word: str) -> tuple[str, ...]:
         """Return the term of a word; before it, that of the name in capitals that it is, which is not stemmed."""
-        name = name_in_capitals(word) if self._language else ""
         term = self.term(word)
-        return tuple(dict.fromkeys((without_accents(name.casefold()), term))) if name else (term,)
+        if word.islower() or not self._language or not (name := name_in_capitals(word)):
+            return (term,)
+        return tuple(dict.fromkeys((without_accents(name.casefold()), term)))
 
     def _stem(self, word: str) -> str:
         if not self._language or len(word) < MIN_STEMMED_LENGTH or not is_spelt(word):
@@ -433,8 +437,9 @@ class TermMemo(RunMemo[tuple[str, ...]]):
     def make(self, run: str) -> tuple[str, ...]:
         if is_sign(run):
             return ()
-        words = [run] if is_whole(run, self.rules) else [word.text for word in words_of(run, self.rules)]
-        return tuple([term for word in words for term in self.terms_of(word)])
+        if is_whole(run, self.rules):
+            return self.terms_of(run)
+        return tuple([term for word in words_of(run, self.rules) for term in self.terms_of(word.text)])
 
     def locate(self, run: str) -> list[Token]:
         """Return the terms of a run with their places."""
