@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _NUMBER = rf"(?:\d{{1,4}}|[{HAN_NUMERALS}]{{1,9}})"
 _SEVERAL = rf"{_NUMBER}(?:\s?[、,\uff0c和及或至到~\-]\s?第?{_NUMBER})*"
-# Units are rare, and so searched for first. None is in 第一条件, 第一项目, 第一节目, 第一部分, 第一目标, 第一编号 and 第一款式.
+# Units are rare, and so searched for first. None is in 第一条件, 第一项目, 第一节目, 第一部分, 第一目标 and 第一款式.
 _UNIT = re.compile(
     rf"[条條项項节節部目编編款章篇卷](?<=[\d{HAN_NUMERALS})）\s].)"
     "(?!(?<=[条條])件|(?<=[项項])目|(?<=[节節])[目日]|(?<=部)[分门門队隊]|(?<=目)[标標的]|(?<=[编編])[号號]|(?<=款)式)"

@@ -40,7 +40,7 @@ class Expanders:
         if expansion == DEFAULT_EXPANSION:
             return self.plain
         is_own = asked is not None and asked.synonyms is not UNSET
-        return Expander(self._analyzer, expansion, self._synonym_table(expansion.rules), is_own, self.look_up)
+        return Expander(self._analyzer, expansion, self._synonym_table(expansion.rules), self.look_up, is_own)
 
     def look_up(self) -> TermLookup:
         """Return all terms in the order of the alphabet; those that are new since the last call are added."""

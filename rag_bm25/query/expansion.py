@@ -123,8 +123,8 @@ class Expander:
     analyzer: TextAnalyzer
     expansion: QueryExpansion = DEFAULT_EXPANSION
     synonyms: SynonymTable | None = None  # those of the expansion, for this analyzer
-    has_own_synonyms: bool = True  # given with the search, and not those of the index
     look_up: Callable[[], TermLookup] | None = None  # reads the vocabulary, where a query asks for it
+    has_own_synonyms: bool = True  # given with the search, and not those of the index
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "expansion", self.expansion.over(DEFAULT_EXPANSION))
