@@ -32,7 +32,7 @@ _SIMPLIFIED = str.maketrans("條項節編", "条项节编")
 _BEFORE = re.compile(
     r"(?P<ordinal>第\s?[(（]?)$|(?P<part>[条條款项項章])$"
     rf"|(?P<law>[法典例则則》]|[{HAN_NUMERALS}][)）])\s?$"
-    r"|(?P<text>[定程约約释釋案见見知准準同议議书書令纲綱规規范範度编編册冊南])\s?$|(?P<nothing>^)$"
+    r"|(?P<text>[定程约約释釋案见見知准準同议議书書令纲綱规規范範度编編册冊])\s?$|(?P<nothing>^)$"
 )
 _LONGEST_BEFORE = 3
 _ALONE = re.compile(r"第|[\W\d]|$")
