@@ -15,22 +15,24 @@ from rag_bm25.analysis.text import Token
 from rag_bm25.scripts import HAN_NUMERALS, read_han_number
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 _NUMBER = rf"(?:\d{{1,4}}|[{HAN_NUMERALS}]{{1,9}})"
 _SEVERAL = rf"{_NUMBER}(?:\s?[、,\uff0c和及或至到~\-]\s?第?{_NUMBER})*"
-# None of 第一条件, 第一项目, 第一节目, 第一部分, 第一目标, 第一编号 and 第一款式.
-_UNIT = (
-    "(?P<unit>[条條](?!件)|[项項](?!目)|[节節](?![目日])|部(?![分门門队隊])"
-    "|目(?![标標的])|[编編](?![号號])|款(?!式)|[章篇卷])"
+# Units are rare, and so searched for first. None is in 第一条件, 第一项目, 第一节目, 第一部分, 第一目标 and 第一款式.
+_UNIT = re.compile(
+    rf"[条條项項节節部目编編款章篇卷](?<=[\d{HAN_NUMERALS})）\s].)"
+    "(?!(?<=[条條])件|(?<=[项項])目|(?<=[节節])[目日]|(?<=部)[分门門队隊]|(?<=目)[标標的]|(?<=[编編])[号號]|(?<=款)式)"
 )
-_PART = re.compile(rf"(?P<numbers>{_SEVERAL})[)）]?\s?{_UNIT}(?:之(?P<branch>{_NUMBER}))?")
+_NUMBERS = re.compile(rf"(?P<numbers>{_SEVERAL})[)）]?\s?$")
+_LONGEST = 40  # characters of a list
+_BRANCH = re.compile(rf"之({_NUMBER})")
 _SIMPLIFIED = str.maketrans("條項節編", "条项节编")
 # What tells a number of a part from a count, as in 三项措施: what stands before it.
 _BEFORE = re.compile(
     r"(?P<ordinal>第\s?[(（]?)$|(?P<part>[条條款项項章])$"
     rf"|(?P<law>[法典例则則》]|[{HAN_NUMERALS}][)）])\s?$"
-    r"|(?P<text>[定程约約释釋案见見知准準同议議书書令纲綱规規范範度编編册冊南])\s?$|(?P<nothing>^)$"
+    r"|(?P<text>[定程约約释釋案见見知准準同议議书書令纲綱规規范範度编編册冊])\s?$|(?P<nothing>^)$"
 )
 _LONGEST_BEFORE = 3
 _ALONE = re.compile(r"第|[\W\d]|$")
@@ -38,17 +40,17 @@ _ALONE = re.compile(r"第|[\W\d]|$")
 _YEAR = r"(?:19|20)\d\d"
 _HAN_YEAR = f"[{HAN_NUMERALS[:12]}]{{4}}"
 _OF_DAY = rf"(?:\d{{1,2}}|[{HAN_NUMERALS}]{{1,3}})"
-_CHINESE_DATE = re.compile(
-    rf"(?:(?P<year>(?<!\d){_YEAR}|{_HAN_YEAR})\s?年\s?|(?<![\d{HAN_NUMERALS}]))(?P<month>{_OF_DAY})\s?月份?"
-    rf"(?:\s?(?P<day>{_OF_DAY})\s?[日号號])?"
+_BEFORE_MONTH = re.compile(
+    rf"(?:(?P<year>(?<!\d){_YEAR}|{_HAN_YEAR})\s?年\s?|(?<![\d{HAN_NUMERALS}]))(?P<month>{_OF_DAY})\s?$"
 )
+_LONGEST_MONTH = 16
+_FROM_MONTH = re.compile(rf"月份?(?:\s?(?P<day>{_OF_DAY})\s?[日号號])?")
 # The look-behind stands after the first digit, so that it is only tried at digits.
 _DATES = (
     re.compile(r"(?P<year>[12](?<![\d.].)\d{3})([-/.])(?P<month>\d\d?)\2(?P<day>\d\d?)(?!\d)"),
     re.compile(r"(?P<year>[12](?<![a-zA-Z\d_./-].)(?:(?<=1)9|(?<=2)0)\d\d)[-/](?P<month>\d\d)(?![a-zA-Z\d_/-]|\.\d)"),
     re.compile(r"(?P<day>\d(?<![\d.].)\d?)\.(?P<month>\d\d?)\.(?P<year>\d{4})(?!\d|\.\d)"),
 )
-_OF_PARTS = "第条條章款"  # most Chinese texts without a number of a part have none of these
 _IN_DATES = re.compile(r"[12]\d{3}")
 _JOINED_BEFORE, _JOINED_AFTER = re.compile(r"\w[._/-]$"), re.compile(r"[._/-][^\W_]")
 _MONTHS, _DAYS = 12, 31
@@ -78,9 +80,9 @@ def part_times(text: str) -> str:
 
 def find_numbers(text: str) -> list[Number]:
     """Return the numbers of a normalised text in its order."""
-    has_parts = not text.isascii() and any(char in text for char in _OF_PARTS)
-    has_dates = "月" in text or _IN_DATES.search(text)
-    found = chain(_dates(text) if has_dates else (), _parts(text) if has_parts else ())
+    found = list(_dates(text)) if _IN_DATES.search(text) else []
+    if not text.isascii():
+        found += chain(_parts(text), _chinese_dates(text))
     return sorted(found, key=lambda number: number.start)
 
 
@@ -126,38 +128,55 @@ def _is_within_name(text: str, number: Number) -> bool:
 
 
 def _parts(text: str) -> Iterator[Number]:
-    for match in _PART.finditer(text):
-        before = _BEFORE.search(text[max(0, match.start() - _LONGEST_BEFORE) : match.start()])
-        if before is None or not _names_part(before.lastgroup, match):
+    for unit in _UNIT.finditer(text):
+        first = max(0, unit.start() - _LONGEST)
+        match = _NUMBERS.search(text[first : unit.start()])
+        if match is None:
             continue
-        unit, branch = match["unit"].translate(_SIMPLIFIED), match["branch"]
+        start = first + match.start()
+        before = _BEFORE.search(text[max(0, start - _LONGEST_BEFORE) : start])
+        if before is None or not _names_part(before.lastgroup, match["numbers"], unit):
+            continue
+        branch = _BRANCH.match(text, unit.end())
+        ending = unit[0].translate(_SIMPLIFIED) + (f"之{_read(branch[1])}" if branch else "")
         numbers = [_read(number) for number in re.findall(_NUMBER, match["numbers"])]
-        ending = unit + (f"之{_read(branch)}" if branch else "")
         if all(numbers):
             terms = tuple(f"第{number}{ending}" for number in numbers)
-            start = match.start() - len(before["ordinal"] or "")
-            yield Number(terms, terms, "、".join(terms), start, match.end())
+            end = branch.end() if branch else unit.end()
+            yield Number(terms, terms, "、".join(terms), start - len(before["ordinal"] or ""), end)
 
 
-def _names_part(kind: str | None, match: re.Match[str]) -> bool:
+def _names_part(kind: str | None, numbers: str, unit: re.Match[str]) -> bool:
     """Return whether a number after what stands before it is that of a part, and no count."""
     if kind in ("ordinal", "part"):
         return True
     if kind == "law":
-        return match["numbers"].isdecimal() or len(match["numbers"]) > 1
-    alone = kind == "text" or _ALONE.match(match.string, match.end())
-    return bool(alone) and match["unit"] in "条條" and len(match["numbers"]) > 1
+        return numbers.isdecimal() or len(numbers) > 1
+    alone = kind == "text" or _ALONE.match(unit.string, unit.end())
+    return bool(alone) and unit[0] in "条條" and len(numbers) > 1
 
 
 def _dates(text: str) -> Iterator[Number]:
-    patterns = _DATES if text.isascii() or "月" not in text else (*_DATES, _CHINESE_DATE)
-    for match in chain.from_iterable(pattern.finditer(text) for pattern in patterns):
-        written = match.groupdict()
-        year, month, day = (_read(written.get(part) or "") for part in ("year", "month", "day"))
-        if 1 <= month <= _MONTHS and day <= _DAYS and (year or day):
-            terms, asked = _date_terms(year, month, day)
-            is_apart = year and written["year"].isdecimal() and "." not in match[0]  # the year is a word of the text
-            yield Number(terms if is_apart or not year else (*terms, str(year)), asked, asked[0], *match.span())
+    for pattern in _DATES:
+        for match in pattern.finditer(text):
+            yield from _date(match.groupdict(), match.start(), match.end(), is_apart="." not in match[0])
+
+
+def _chinese_dates(text: str) -> Iterator[Number]:
+    for end in _FROM_MONTH.finditer(text):
+        first = max(0, end.start() - _LONGEST_MONTH)
+        if match := _BEFORE_MONTH.search(text[first : end.start()]):
+            written = {**match.groupdict(), **end.groupdict()}
+            is_apart = (written["year"] or "").isdecimal()
+            yield from _date(written, first + match.start(), end.end(), is_apart=is_apart)
+
+
+def _date(written: Mapping[str, str | None], start: int, end: int, *, is_apart: bool) -> Iterator[Number]:
+    """Yield a date, if it is one; its year may be apart, as a word of the text."""
+    year, month, day = (_read(written.get(part) or "") for part in ("year", "month", "day"))
+    if 1 <= month <= _MONTHS and day <= _DAYS and (year or day):
+        terms, asked = _date_terms(year, month, day)
+        yield Number(terms if is_apart or not year else (*terms, str(year)), asked, asked[0], start, end)
 
 
 def _date_terms(year: int, month: int, day: int) -> tuple[tuple[str, ...], tuple[str, ...]]:

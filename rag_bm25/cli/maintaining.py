@@ -15,6 +15,7 @@ from rag_bm25.filters import parse_filter
 from rag_bm25.index.arguments import name_namespace
 from rag_bm25.index.config import IndexConfig
 from rag_bm25.index.maintenance.verification import RepairReport
+from rag_bm25.index.query_defaults import changed_query_side
 from rag_bm25.ingestion.obsolete import below_folder
 from rag_bm25.ingestion.pruning import is_below
 from rag_bm25.ingestion.source_names import nfc

@@ -1475,8 +1475,8 @@ class BM25Index:
         """Return words of more than half of the chunks that most queries may have.
 
         These may be names, two words or a word of three ideographs; and other words, if there are three or more of
-        them, as in a language whose stop words are unknown. Where queries have it, too, ``idf="lucene"`` is better than ``epsilon``, which weighs it more than rarer words.
-        The first call reads all terms.
+        them, as in a language whose stop words are unknown. Where queries have them, too, ``idf="lucene"`` is better
+        than ``epsilon``, which weighs them more than rarer words. The first call reads all terms.
 
         Parameters
         ----------

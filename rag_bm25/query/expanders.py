@@ -5,6 +5,7 @@ from __future__ import annotations
 from threading import RLock
 from typing import TYPE_CHECKING
 
+from rag_bm25.definitions import UNSET
 from rag_bm25.query.expansion import DEFAULT_EXPANSION, Expander
 from rag_bm25.query.lookup import TermLookup
 from rag_bm25.query.synonyms import SynonymTable
@@ -38,7 +39,8 @@ class Expanders:
         expansion = base if asked is None else asked.over(base)
         if expansion == DEFAULT_EXPANSION:
             return self.plain
-        return Expander(self._analyzer, expansion, self._synonym_table(expansion.rules), self.look_up)
+        is_own = asked is not None and asked.synonyms is not UNSET
+        return Expander(self._analyzer, expansion, self._synonym_table(expansion.rules), self.look_up, is_own)
 
     def look_up(self) -> TermLookup:
         """Return all terms in the order of the alphabet; those that are new since the last call are added."""

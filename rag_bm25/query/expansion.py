@@ -124,6 +124,7 @@ class Expander:
     expansion: QueryExpansion = DEFAULT_EXPANSION
     synonyms: SynonymTable | None = None  # those of the expansion, for this analyzer
     look_up: Callable[[], TermLookup] | None = None  # reads the vocabulary, where a query asks for it
+    has_own_synonyms: bool = True  # given with the search, and not those of the index
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "expansion", self.expansion.over(DEFAULT_EXPANSION))
@@ -169,7 +170,8 @@ class Expander:
     def _synonyms(self, match: SynonymMatch, words: Sequence[str], boost: float) -> Iterator[Addition]:
         """Yield the synonyms of a piece of a query."""
         stands_for = words[match.start : match.end]
-        reason = f"synonym {'in place of' if match.replaced else 'of'} {' '.join(stands_for)!r}"
+        of_index = "" if self.has_own_synonyms else ", from the index"
+        reason = f"synonym {'in place of' if match.replaced else 'of'} {' '.join(stands_for)!r}{of_index}"
         for substitute in match.substitutes:
             factors = (("synonym_weight", substitute.weight), *_boost(boost))
             phrase = substitute.analysed.phrase if self.expansion.synonym_phrases else ()

@@ -323,3 +323,17 @@ def test_evaluate_lists_the_queries_without_a_relevant_hit(beir: Path, number: i
 
 def test_evaluate_names_an_index_that_does_not_exist(stored: tuple[Path, Databases]) -> None:
     assert_fails(run("evaluate", stored[0], *EXISTING[:3], "other"), "index not found in other (its indexes: docs)")
+
+
+def test_a_corpus_in_another_language_is_measured_with_its_stems(tmp_path: Path) -> None:
+    pytest.importorskip("py3langid", reason="guessing needs rag-bm25[documents]")
+    text = "La mairie de la ville a été construite dans les années qui ont suivi la guerre, avec le pont {} de 1893."
+    rows = [{"_id": f"d{at}", "title": "", "text": text.format(f"numéro{at}")} for at in range(200)]
+    (tmp_path / "corpus.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    (tmp_path / "queries.jsonl").write_text(json.dumps({"_id": "q", "text": "quel pont numéro7"}))
+    (tmp_path / "qrels").mkdir()
+    (tmp_path / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq\td7\t1\n")
+    measured = run("evaluate", tmp_path, "--json")
+    assert json.loads(measured.stdout)["config"]["idf"] == "lucene"
+    assert "French: stem=french,idf=lucene" in measured.stderr
+    assert run_json("evaluate", tmp_path, "--set", "stem=true")["config"]["idf"] == "epsilon"

@@ -301,3 +301,36 @@ def test_options_of_reading_and_naming_are_given(docs: Path, tmp_path: Path) -> 
     stale = run("ingest", moved, "--name", "docs")
     assert stale.stderr == "1 chunk is stale (the files are gone). Use --prune to delete such chunks.\n"
     assert "1 deleted" in run("ingest", moved, "--name", "docs", "--prune").stdout
+
+
+FRENCH = "La mairie de la ville a été construite dans les années qui ont suivi la guerre, et le pont {} date de 1893."
+
+
+@pytest.fixture
+def french(tmp_path: Path) -> Path:
+    pytest.importorskip("py3langid", reason="guessing needs rag-bm25[documents]")
+    folder = tmp_path / "french"
+    folder.mkdir()
+    for number in range(10):
+        (folder / f"{number}.txt").write_text("\n\n".join(FRENCH.format(at) for at in range(120)))
+    return folder
+
+
+def test_a_new_index_of_texts_in_another_language_has_its_stems(french: Path) -> None:
+    told = "nine in ten texts are French: stem=french,idf=lucene hold for the new index"
+    assert told in run("ingest", french, "--dry-run").stderr
+    first = run("ingest", french)
+    assert first.exit_code == 0
+    assert told in first.stderr
+    assert json.loads(run("stats", "--json").stdout)["searches_by"] == {"idf": "lucene"}
+    assert run_json("search", "construite dans les mairies", "--must", "mairies")
+    again = run("ingest", french)
+    assert again.exit_code == 0
+    assert "French" not in again.stderr
+
+
+@pytest.mark.parametrize("options", [["--set", "stem=true"], ["--set", "stem=german"], ["--idf", "plus"]])
+def test_what_is_given_holds_in_any_language(french: Path, options: list[str]) -> None:
+    assert run("ingest", french, *options).exit_code == 0
+    idf = "plus" if options[0] == "--idf" else "epsilon"
+    assert json.loads(run("stats", "--json").stdout)["idf"] == idf

@@ -17,7 +17,9 @@ pytestmark = pytest.mark.usefixtures("databases")
 
 
 def test_stats_warn_where_the_chunk_size_has_drifted(tmp_path: Path) -> None:
-    rows = "".join(json.dumps({"id": f"r{n}", "text": "sparse, rows, of, one, length"}) + "\n" for n in range(100))
+    names = [f"{number:03}".translate(str.maketrans("0123456789", "abcdefghij")) for number in range(100)]
+    texts = [f"sparse{name}, rows{name}, of, one{name}, length{name}" for name in names]
+    rows = "".join(json.dumps({"id": name, "text": text}) + "\n" for name, text in zip(names, texts, strict=True))
     (tmp_path / "rows.jsonl").write_text(rows)
     run("ingest", "rows.jsonl", "--chunk-size", 35, "--collection", "healthy")
     run("ingest", "rows.jsonl", "--chunk-size", 500, "--collection", "drifted")

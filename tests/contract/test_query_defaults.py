@@ -70,7 +70,8 @@ def test_every_handle_has_them_at_its_next_refresh_and_a_search_may_drop_them(
         assert ids(index) == ids(index, expansion=QueryExpansion(fuzzy=False)) == ["car", "auto"]
         assert ids(index, expansion=NONE) == ["car"]
         assert ids(index, expansion=QueryExpansion(synonyms={"car": ["tree"]})) == ["car", "tree"]
-    assert "synonym of 'car'" in reader.explain("car", "auto").tree
+    assert "synonym of 'car', from the index" in reader.explain("car", "auto").tree
+    assert "from the index" not in reader.explain("car", "auto", expansion=CARS).tree
     assert open_one(opened).config.expansion == CARS.over(CONFIG.expansion)
 
 

@@ -81,6 +81,20 @@ def test_names_are_shown_as_most_chunks_write_them() -> None:
     assert index.frequent_names() == ["ACME Corporation", "中國人民大學"]
 
 
+@pytest.mark.parametrize("words", ["dans la que", "und der dans la que", "应当 规定 大学"])
+def test_three_words_of_most_chunks_are_told_whatever_they_are(words: str) -> None:
+    index = BM25Index.from_store(MemoryStore(), config=IndexConfig(20))
+    index.add([f"{at}. {'. '.join(words.split())}" for at in range(100)], ids=list(map(str, range(100))))
+    assert sorted(index.frequent_names()) == sorted(words.split())
+
+
+@pytest.mark.parametrize("text", ["dans. la", "dans. la. 7", "的, 是, 在, 和", "the, and, of"])
+def test_fewer_words_and_stop_words_are_not_told(text: str) -> None:
+    index = BM25Index.from_store(MemoryStore(), config=IndexConfig(20))
+    index.add([f"{at}. {text}" for at in range(100)], ids=list(map(str, range(100))))
+    assert index.frequent_names() == []
+
+
 def test_names_are_shown_as_terms_without_the_analyzer() -> None:
     store = MemoryStore()
     words = BM25Index.from_store(store, config=IndexConfig(20, analyzer=str.split))
