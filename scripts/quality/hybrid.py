@@ -18,7 +18,7 @@ import sys
 from argparse import ArgumentParser
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -30,10 +30,11 @@ if __name__ == "__main__":
 
 from quality import ours
 from quality.embeddings import MODELS, sample, vectors_of
-from quality.report import short, short_p
+from quality.report import put, short, short_p
 from quality.sets import load
 from rag_bm25 import RRF, BM25Index, Weighted
 from rag_bm25.evaluation import BeirDataset, paired_test
+from rag_bm25.evaluation.comparison import PairedTest
 from rag_bm25.evaluation.fusion import MIN_QUESTIONS, TRIED, best_fusion
 from rag_bm25.evaluation.running import add_corpus
 from rag_bm25.hits.fusion import Fusion
@@ -102,7 +103,7 @@ class Arms:
         return sorted(map(int, fused), key=lambda n: (-fused[str(n)], n))[:K]
 
 
-@dataclass
+@dataclass(eq=False)
 class Pair:
     """A set and a dense arm: the nDCG@10 of each fusion, query by query."""
 
@@ -124,8 +125,8 @@ def best(scores: Matrix, count: int) -> NDArray[np.int64]:
 def ndcg(ranked: Sequence[Values], gains: Matrix) -> Values:
     """Return the nDCG@10 of rankings, given the gains of their documents and of all."""
     discounts = 1 / np.log2(np.arange(2, K + 2))
-    ideal = -np.sort(-gains, axis=1)[:, :K] @ discounts
-    return np.array([some[:K] @ discounts[: len(some[:K])] for some in ranked]) / ideal
+    values = [some[:K] @ discounts[: len(some[:K])] for some in (*ranked, *-np.sort(-gains, axis=1))]
+    return np.array(values[: len(gains)]) / np.array(values[len(gains) :])
 
 
 def main() -> None:
@@ -139,8 +140,7 @@ def main() -> None:
     result = summary(pairs)
     print("\n".join(report(result)))
     if given.json:
-        others = [column for column in json.loads(given.json.read_text()) if column["name"] != result["name"]]
-        given.json.write_text(json.dumps([*others, result], indent=1) + "\n")
+        put(given.json, [result])
 
 
 def measured(folder: Path, vectors: Path, kept: Path | None) -> list[Pair]:
@@ -306,22 +306,26 @@ def against_arms(name: str, pairs: Sequence[Pair]) -> dict[str, float]:
 
 def against_former(name: str, pairs: Sequence[Pair], *, few: bool = False) -> dict[str, float]:
     """Compare a fusion with the former default, pair by pair, and over the means of the sets."""
-    values = [pair.few if few else pair.values for pair in pairs]
-    tests = [paired_test(of["min-max .5"], of[name]) for of in values]
+    tests = [_test(pair, name, few=few) for pair in pairs]
     by_set: dict[str, list[float]] = {}
     for pair, test in zip(pairs, tests, strict=True):
         by_set.setdefault(pair.set, []).append(test.difference)
     means = [float(np.mean(some)) for some in by_set.values()]
-    over_sets = paired_test(np.zeros(len(means)), means)
     return {
         "difference": round(float(np.mean([test.difference for test in tests])), 4),
         "sets": len(means),
-        "p over sets": round(over_sets.p_value, 4),
+        "p over sets": round(paired_test(np.zeros(len(means)), means).p_value, 4),
         **_significant(tests),
     }
 
 
-def _significant(tests: Sequence[Any]) -> dict[str, int]:
+@cache
+def _test(pair: Pair, name: str, *, few: bool) -> PairedTest:
+    values = pair.few if few else pair.values
+    return paired_test(values["min-max .5"], values[name])
+
+
+def _significant(tests: Sequence[PairedTest]) -> dict[str, int]:
     sure = [test.difference for test in tests if test.p_value < SIGNIFICANT]
     return {"worse": sum(one < 0 for one in sure), "better": sum(one > 0 for one in sure)}
 
