@@ -153,8 +153,8 @@ class Weighted(FusionMethod):
     {'a': 1.0, 'b': 1.0, 'c': 0.0}
     """
 
-    sparse: ArmWeight = 0.4
-    dense: ArmWeight = 0.6
+    sparse: ArmWeight = 0.45
+    dense: ArmWeight = 0.55
     normalization: Normalization = "z-score"
 
     def __post_init__(self) -> None:

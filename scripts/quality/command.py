@@ -10,7 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from quality import ours
-from quality.report import Column, section
+from quality.report import Column, put, section
 from quality.sets import language, load
 from rag_bm25.evaluation import BeirDataset, measure_queries
 from rag_bm25.evaluation.running import Run
@@ -25,7 +25,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     text = section(columns)
     print(text)
     if given.json:
-        given.json.write_text(json.dumps([asdict(_means(column)) for column in columns], indent=1) + "\n")
+        put(given.json, [asdict(_means(column)) for column in columns])
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from pathlib import Path
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +36,13 @@ class Column:
         size = len(self.of(DEFAULT, "ndcg@10"))
         whole = [name for name in self.values if name not in CHOICES and len(self.of(name, "ndcg@10")) == size]
         return max(whole, key=lambda name: float(self.of(name, "ndcg@10").mean()), default=None)
+
+
+def put(file: Path, measured: Sequence[Mapping[str, Any]]) -> None:
+    """Write what was measured into a file of JSON, in place of what has the same names; the rest stays."""
+    names = {one["name"] for one in measured}
+    kept = [one for one in json.loads(file.read_text()) if one["name"] not in names] if file.exists() else []
+    file.write_text(json.dumps([*kept, *measured], indent=1) + "\n")
 
 
 def interval(differences: Values, *, seed: int = 0) -> tuple[float, float]:

@@ -104,7 +104,7 @@ def test_modes(hybrid: Path) -> None:
     assert [hit["id"] for hit in sparse] == ["docs/kiwi.txt#0"]
     explained = run_json("search", "vectors", *EMBEDDING, "--explain", "--group", "source", "-k", "1")
     assert explained[0]["explanation"]["value"] == pytest.approx(explained[0]["score"])
-    assert "0.5 = dense, product of:" in run("search", "vectors", *EMBEDDING, "--explain").stdout
+    assert "0.55 = weight" in run("search", "vectors", *EMBEDDING, "--explain").stdout
 
 
 def test_without_the_model_words_are_searched_for_and_that_is_said(hybrid: Path) -> None:

@@ -23,15 +23,14 @@ CONFIG = IndexConfig(chunk_size=10, analyzer=split, dense_dim=SIZE)
 DENSE_ALONE, WORDS_ALONE = Weighted(0, 1), Weighted(1, 0)
 
 
-def judged(size: int = SIZE, *, by_words: bool = False) -> BeirDataset:
-    """Questions whose answer has their number, and whose words are those of the next one, or of the answer."""
-    answers = [n if by_words else (n + 1) % SIZE for n in range(size)]
-    queries = {f"q{n}": f"about{answer} n{n}" for n, answer in enumerate(answers)}
+def judged(size: int = SIZE, *, misled: bool = True) -> BeirDataset:
+    """Questions with the words of their answer, and the embedding of it, or for every second one of another chunk."""
+    queries = {f"q{n}": f"about{n} n{n + (misled and n % 2 == 0)}" for n in range(size)}
     return BeirDataset({}, queries, {f"q{n}": {f"d{n}": 1} for n in range(size)})
 
 
 def embed(text: str) -> list[float]:
-    """Return a vector that is near the question's own answer, and a little near all others."""
+    """Return a vector that is near the chunk with the last number of a question, and a little near all others."""
     number = int(text.split()[1][1:])
     return [1.0 if n == number else 0.2 + 0.001 * n for n in range(SIZE)]
 
@@ -47,27 +46,27 @@ def index() -> BM25Index:
 def test_the_better_arm_is_found_told_and_kept(index: BM25Index) -> None:
     found = calibrate_fusion(index, judged(), embed)
     assert (found.fusion, found.queries, found.is_enough) == (index.config.fusion, SIZE, True)
-    assert found.measured[str(DENSE_ALONE)] == found.measured[str(found.fusion)] == 1
+    assert found.measured[str(WORDS_ALONE)] == found.measured[str(found.fusion)] == 1
     assert found.difference == pytest.approx(1 - found.measured[str(DEFAULT_FUSION)])
     assert found.low < found.difference < found.high
-    assert index.search_hybrid("about1 n0", embed("about1 n0"), 1)[0].id == "d0"
+    assert index.search_hybrid("about0 n1", embed("about0 n1"), 1)[0].id == "d0"
     assert len(found.measured) == len({DEFAULT_FUSION, *TRIED})
 
 
 def test_the_default_stays_where_nothing_is_better_and_replaces_what_was_set(index: BM25Index) -> None:
     index.set_query_defaults(fusion=DENSE_ALONE)
-    found = calibrate_fusion(index, judged(by_words=True), embed)
+    found = calibrate_fusion(index, judged(misled=False), embed)
     assert (found.fusion, found.difference) == (DEFAULT_FUSION, 0)
     assert index.config.fusion == DEFAULT_FUSION
 
 
 @pytest.mark.parametrize("size", [1, 59])
 def test_fewer_than_sixty_questions_change_nothing(index: BM25Index, size: int) -> None:
-    index.set_query_defaults(fusion=WORDS_ALONE)
+    index.set_query_defaults(fusion=DENSE_ALONE)
     found = calibrate_fusion(index, judged(size), embed)
-    assert (found.fusion, found.queries, found.is_enough, found.difference) == (WORDS_ALONE, size, False, 0)
-    assert index.config.fusion == WORDS_ALONE
-    assert found.measured[str(DENSE_ALONE)] == 1
+    assert (found.fusion, found.queries, found.is_enough, found.difference) == (DENSE_ALONE, size, False, 0)
+    assert index.config.fusion == DENSE_ALONE
+    assert found.measured[str(WORDS_ALONE)] == 1
 
 
 def test_questions_without_an_answer_do_not_count(index: BM25Index) -> None:
@@ -75,7 +74,7 @@ def test_questions_without_an_answer_do_not_count(index: BM25Index) -> None:
     few.qrels["q3"]["d3"] = 0
     assert calibrate_fusion(index, few, embed).queries == 59
     with pytest.raises(InputError):
-        calibrate_fusion(index, BeirDataset({}, {"q": "about1 n0"}, {"q": {"d1": 0}}), embed)
+        calibrate_fusion(index, BeirDataset({}, {"q": "about0 n1"}, {"q": {"d0": 0}}), embed)
 
 
 def test_a_dry_run_stores_nothing_and_each_question_is_embedded_once(index: BM25Index) -> None:

@@ -17,7 +17,7 @@ TITLE, TAGS = {"标题": FieldWeight(chunk_size=30)}, FieldWeight(chunk_size=6)
 
 
 def test_every_parameter_with_one_value_that_a_score_depends_on_is_a_setting() -> None:
-    of_index = set(vars(BASE)) - {"analyzer", "dense_dim", "dense_metric", "expansion"}
+    of_index = set(vars(BASE)) - {"analyzer", "dense_dim", "dense_metric", "expansion", "fusion"}
     of_analyzer = set(vars(AnalyzerConfig())) - {"stop_words", "question_words", "user_words"}
     assert set(SETTINGS) == of_index | of_analyzer
 
