@@ -142,9 +142,10 @@ class IngestedFiles:
         recut = [
             (known[source], now)
             for source, now in self._contents.items()
-            if source in known and known[source].contents == now.digest and known[source].shape != now.shape
+            if source in known and known[source].contents == now.digest and known[source].shape in shapes
         ]
-        changes = [(shapes[before.shape], self._shapes[now.shape]) for before, now in recut if before.shape in shapes]
+        recut = [(before, now) for before, now in recut if before.shape != now.shape]
+        changes = [(shapes[before.shape], self._shapes[now.shape]) for before, now in recut]
         if num_chunks := sum(before.num_chunks for before, _ in recut):
             message = describe_recut(changes, num_chunks)
             self._generation.live.events.warn("recut", message, files=len(recut), chunks=num_chunks)
