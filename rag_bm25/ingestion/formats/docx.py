@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import zipfile
+from dataclasses import replace
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
@@ -11,8 +12,11 @@ from xml.etree import ElementTree as ET
 from rag_bm25.ingestion.formats.archives import open_archive
 from rag_bm25.ingestion.formats.building import TextBuilder
 from rag_bm25.ingestion.formats.html import write_html
+from rag_bm25.ingestion.formats.numbering import STYLES as STYLES_PART
 from rag_bm25.ingestion.formats.numbering import write_formulas, write_numbers
 from rag_bm25.ingestion.formats.properties import core_title
+from rag_bm25.ingestion.formats.word_blocks import CODE, HEADING, mark_blocks, part_tables
+from rag_bm25.ingestion.formats.word_loss import num_lost
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,6 +29,8 @@ if TYPE_CHECKING:
 STYLES = "\n".join(
     [
         "p[style-name='Title'] => h1:fresh",
+        f"p.{HEADING} => h2:fresh",
+        f"p.{CODE} => pre:separator('\\n')",
         "p[style-name='Subtitle'] => p:fresh",
         "p[style-name='TOC Heading'] => !",
         *(f"p[style-name='toc {level}'] => !" for level in range(1, 10)),
@@ -39,6 +45,7 @@ STYLES = "\n".join(
 _DOCUMENT = re.compile(r"word/document\d*\.xml")
 WRAPPERS = {"fldSimple", "dir", "bdo"}  # around runs: fields, as the numbers of captions, and directions of writing
 BREAKS = {"cr": "br", "br": "br", "ptab": "tab"}  # by what mammoth knows that parts words as well
+LOST = "text that Word shows and the reader does not know"
 OFF = {"0", "false", "off"}
 TEXTS = ("}t", "}tab", "}br", "}cr", "}ptab")
 _HEADER, _FOOTER, _COMMENTS = (re.compile(rf"word/{name}\d*\.xml") for name in ("header", "footer", "comments"))
@@ -56,15 +63,19 @@ def extract(file: BinaryIO, *, hidden: bool, **_options: object) -> Document:
     html = mammoth.convert_to_html(_rewrite(parts, hidden=hidden), style_map=STYLES, convert_image=_no_image).value
     body, builder = TextBuilder(), TextBuilder()
     write_html(html, body)
-    shown = set(body.build().text.split("\n"))
+    text = body.build().text
+    shown = set(text.split("\n"))
     for line in _lines_of(parts, _HEADER, shown):
         builder.paragraph(line)
     write_html(html, builder)
     for line in _lines_of(parts, _FOOTER, shown):
         builder.paragraph(line)
-    for line in _lines_of(parts, _COMMENTS) if hidden else ():
+    comments = list(_lines_of(parts, _COMMENTS))
+    for line in comments if hidden else ():
         builder.paragraph(line)
-    return builder.build(title, builder.first_heading)
+    left_out = {LOST: num_lost(parts, text), "comments": 0 if hidden else sum(map(len, comments))}
+    document = builder.build(title, builder.first_heading)
+    return replace(document, left_out={kind: number for kind, number in left_out.items() if number})
 
 
 def _rewrite(parts: dict[str, bytes], *, hidden: bool) -> BytesIO:
@@ -82,6 +93,8 @@ def _rewrite_document(text: bytes, parts: dict[str, bytes], *, hidden: bool) -> 
     _known(document, hidden=hidden)
     write_numbers(document, parts)
     write_formulas(document)
+    part_tables(document)
+    mark_blocks(document, ET.fromstring(parts.get(STYLES_PART, b"<styles/>")))  # noqa: S314 - expat bounds entities
     return ET.tostring(document)
 
 
