@@ -18,6 +18,7 @@ _MONOSPACED = re.compile(r"mono|courier|consol|menlo|monaco|source ?code|preform
 _INDENTED = re.compile(r"(?: {2,}|\t)\S[^。；！？]*(?<![.,])")
 _OPENING = re.compile(r".*[:{(\[,;\\]\s*")  # of a line that an indented one goes on with
 _HEADING_STYLE = re.compile(r"heading ?[1-9]", re.IGNORECASE)
+_NO_HEADING = re.compile(rf"title|caption|toc|{CODE}", re.IGNORECASE)  # ids of styles
 _LABEL = re.compile(r".*\w.*[^\s.。;；,，:：!！]", re.DOTALL)
 
 
@@ -79,7 +80,8 @@ def _bold_headings(body: ET.Element) -> Iterator[ET.Element]:
 
 
 def _is_bold(block: ET.Element) -> bool:
-    if not block.tag.endswith("}p") or block.find("{*}pPr/{*}numPr") is not None or _style(block):
+    is_text = block.tag.endswith("}p") and not _NO_HEADING.search(_style(block))
+    if not is_text or block.find("{*}pPr/{*}numPr") is not None:
         return False
     marks = [run.find("{*}rPr/{*}b") for run in _runs(block)]
     is_short = 0 < len(_text(block).strip()) <= MAX_HEADING
@@ -89,10 +91,7 @@ def _is_bold(block: ET.Element) -> bool:
 def _is_monospaced(paragraph: ET.Element, names: dict[str, str]) -> bool:
     if _MONOSPACED.search(names.get(_style(paragraph), "")):
         return True
-    fonts = [
-        " ".join(font.attrib.values()) if (font := run.find("{*}rPr/{*}rFonts")) is not None else ""
-        for run in _runs(paragraph)
-    ]
+    fonts = [_values(run.find("{*}rPr/{*}rFonts")) for run in _runs(paragraph)]
     return bool(fonts) and all(map(_MONOSPACED.search, fonts))
 
 
@@ -103,18 +102,17 @@ def _is_indented(paragraph: ET.Element) -> bool:
 
 def _style_text(style: ET.Element) -> str:
     """Return the name of a style, and its fonts."""
-    fonts = style.find("{*}rPr/{*}rFonts")
-    name = style.find("{*}name")
-    return " ".join(
-        [*([] if name is None else name.attrib.values()), *([] if fonts is None else fonts.attrib.values())]
-    )
+    return f"{_values(style.find('{*}name'))} {_values(style.find('{*}rPr/{*}rFonts'))}"
+
+
+def _values(element: ET.Element | None) -> str:
+    return "" if element is None else " ".join(element.attrib.values())
 
 
 def _runs(paragraph: ET.Element) -> list[ET.Element]:
     """Return the runs that have a text."""
-    return [
-        run for run in paragraph.iterfind(".//{*}r") if any((each.text or "").strip() for each in run.iterfind("{*}t"))
-    ]
+    runs = paragraph.iterfind(".//{*}r")
+    return [run for run in runs if any((text.text or "").strip() for text in run.iterfind("{*}t"))]
 
 
 def _text(paragraph: ET.Element) -> str:
