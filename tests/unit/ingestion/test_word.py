@@ -114,7 +114,7 @@ INNER = table(PAIR.replace("name", "i1").replace("value", "i2"))
     [
         (table(PAIR), "name | value"),
         (
-            table(cell(plain("outer"), INNER, plain("")) + cell(plain("right")), PAIR),
+            table(cell(plain("outer"), INNER) + cell(plain("right")), PAIR),
             "outer | right\nname | value\n\ni1 | i2",
         ),
         (table(cell(plain("frame"), INNER, plain("end"))), "frame\n\ni1 | i2\n\nend"),
@@ -133,8 +133,8 @@ STYLE = "<w:style w:type='paragraph' w:styleId='X'><w:name w:val='HTML Preformat
     [
         (plain("def f():") + plain("    return 4"), "def f():\n    return 4"),
         (
-            plain("SELECT a", MONO) + plain("FROM b", MONO) + plain("prose") * 3,
-            "SELECT a\nFROM b\n\nprose\n\nprose\n\nprose",
+            plain("SELECT a", MONO) + plain("FROM b", MONO) + plain("text") * 2,
+            "SELECT a\nFROM b\n\ntext\n\ntext",
         ),
         (
             word_paragraph("a = 1", "X") + word_paragraph("b = 2", "X") + plain("prose") * 2,
@@ -185,11 +185,12 @@ RELATION = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
 
 
 def test_a_chart_of_word_is_text_where_it_is(tmp_path: Path) -> None:
-    series = "<c:ser><c:tx><c:v>sold</c:v></c:tx><c:val><c:r><c:c><c:pt idx='0'><c:v>7</c:v></c:pt></c:c></c:r></c:val></c:ser>"
+    values = "<c:val><c:numRef><c:numCache><c:pt idx='0'><c:v>7</c:v></c:pt></c:numCache></c:numRef></c:val>"
+    series = f"<c:ser><c:tx><c:v>sold</c:v></c:tx>{values}</c:ser>"
+    relation = f"<Relationship Id='r9' Type='{RELATION}/chart' Target='charts/chart1.xml'/>"
     members = {
         "word/charts/chart1.xml": f"<c:chartSpace xmlns:c='c'>{series}</c:chartSpace>",
-        "word/_rels/document.xml.rels": "<Relationships xmlns='http://schemas.openxmlformats.org/package/2006/relationships'>"
-        f"<Relationship Id='r9' Type='{RELATION}/chart' Target='charts/chart1.xml'/></Relationships>",
+        "word/_rels/document.xml.rels": f"<Relationships xmlns='r'>{relation}</Relationships>",
     }
     drawing = f"<w:drawing><c:chart xmlns:c='c' xmlns:r='{RELATION}' r:id='r9'/></w:drawing>"
     path = make_docx(tmp_path / "a.docx", f"<w:p>{run('before')}<w:r>{drawing}</w:r>{run('after')}</w:p>")
