@@ -33,8 +33,9 @@ def mark_blocks(document: ET.Element, styles: ET.Element) -> bool:
     if 2 * len(monospaced) > len(paragraphs):
         monospaced.clear()  # a typewriter wrote it
     for before, paragraph in pairwise([ET.Element("none"), *paragraphs]):
-        is_indented = _is_indented(paragraph)
-        if is_indented and _OPENING.fullmatch(_text(before)):
+        goes_on = _style(before) == CODE or _OPENING.fullmatch(_text(before)) is not None
+        is_indented = _is_indented(paragraph, goes_on=goes_on)
+        if is_indented and goes_on:
             _set_style(before, CODE)
         if is_indented or id(paragraph) in monospaced:
             _set_style(paragraph, CODE)
@@ -95,9 +96,10 @@ def _is_monospaced(paragraph: ET.Element, names: dict[str, str]) -> bool:
     return bool(fonts) and all(map(_MONOSPACED.search, fonts))
 
 
-def _is_indented(paragraph: ET.Element) -> bool:
-    text = _text(paragraph)
-    return len(text) <= MAX_CODE and _INDENTED.fullmatch(text.rstrip()) is not None
+def _is_indented(paragraph: ET.Element, *, goes_on: bool) -> bool:
+    """Return whether a line begins with blanks, or a tab where it goes on with code: prose may begin with a tab."""
+    text = _text(paragraph).rstrip()
+    return len(text) <= MAX_CODE and _INDENTED.fullmatch(text) is not None and (goes_on or text[0] == " ")
 
 
 def _style_text(style: ET.Element) -> str:

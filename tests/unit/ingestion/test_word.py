@@ -141,6 +141,8 @@ STYLE = "<w:style w:type='paragraph' w:styleId='X'><w:name w:val='HTML Preformat
             "a = 1\nb = 2\n\nprose\n\nprose",
         ),
         (plain("typed", MONO) * 3, "typed\n\ntyped\n\ntyped"),  # by a typewriter
+        (plain("f() {") + plain("\treturn 4"), "f() {\n\treturn 4"),
+        (plain("the") + plain("\tparties") + plain("\tagree"), "the\n\nparties\n\nagree"),
         (plain("  A sentence of prose.") + plain("    一段文字。"), "A sentence of prose.\n\n一段文字。"),
     ],
 )
