@@ -412,7 +412,7 @@ def _print_report(
         print_note(note)
     if report.left_out and more is None:
         kinds = ", ".join(f"{kind} {count(number, 'character')}" for kind, number in report.left_out.items())
-        print_note(f"left out: {kinds} (--repeated keeps them)")
+        print_note(f"left out: {kinds} (--repeated keeps what pages repeat, --hidden comments)")
     print_result(
         more is not None,
         {

@@ -50,7 +50,7 @@ class Document:
     encoding : str
         Encoding of the file, "" for UTF-8.
     left_out : mapping of str to int
-        Number of characters that were left out on purpose, by kind.
+        Number of characters that were left out, by kind.
     unreadable : tuple of int
         Numbers of the pages whose fonts do not tell which letters their text shows.
     metadata : dict

@@ -77,8 +77,8 @@ class IngestReport:
     reasons : list of str
         Reasons of the first rejected rows, at most 10 of a source and 100 in all.
     left_out : dict of str to int
-        Number of characters of PDF files that were left out on purpose, by kind: ``"running lines"``,
-        ``"page numbers"`` and ``"contents"``. Files that have not changed are not read, and do not count.
+        Number of characters that were left out, by kind: of PDF ``"running lines"``, ``"page numbers"`` and
+        ``"contents"``; of Word ``"comments"``, and what its reader does not know. Unchanged files do not count.
     """
 
     files: int

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import re
 import zipfile
+from dataclasses import replace
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
 
 from rag_bm25.ingestion.formats.archives import open_archive
 from rag_bm25.ingestion.formats.building import TextBuilder
+from rag_bm25.ingestion.formats.drawings import chart_rows, diagram_lines
 from rag_bm25.ingestion.formats.html import write_html
+from rag_bm25.ingestion.formats.numbering import STYLES as STYLES_PART
 from rag_bm25.ingestion.formats.numbering import write_formulas, write_numbers
 from rag_bm25.ingestion.formats.properties import core_title
+from rag_bm25.ingestion.formats.word_blocks import CODE, HEADING, mark_blocks, part_tables
+from rag_bm25.ingestion.formats.word_loss import num_lost
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from collections.abc import Set as AbstractSet
     from typing import BinaryIO
 
@@ -25,6 +30,8 @@ if TYPE_CHECKING:
 STYLES = "\n".join(
     [
         "p[style-name='Title'] => h1:fresh",
+        f"p.{HEADING} => h2:fresh",
+        f"p.{CODE} => pre:separator('\\n')",
         "p[style-name='Subtitle'] => p:fresh",
         "p[style-name='TOC Heading'] => !",
         *(f"p[style-name='toc {level}'] => !" for level in range(1, 10)),
@@ -39,6 +46,8 @@ STYLES = "\n".join(
 _DOCUMENT = re.compile(r"word/document\d*\.xml")
 WRAPPERS = {"fldSimple", "dir", "bdo"}  # around runs: fields, as the numbers of captions, and directions of writing
 BREAKS = {"cr": "br", "br": "br", "ptab": "tab"}  # by what mammoth knows that parts words as well
+LOST = "text that Word shows and the reader does not know"
+GRAPHICS = ("}chart", "}relIds")
 OFF = {"0", "false", "off"}
 TEXTS = ("}t", "}tab", "}br", "}cr", "}ptab")
 _HEADER, _FOOTER, _COMMENTS = (re.compile(rf"word/{name}\d*\.xml") for name in ("header", "footer", "comments"))
@@ -56,15 +65,19 @@ def extract(file: BinaryIO, *, hidden: bool, **_options: object) -> Document:
     html = mammoth.convert_to_html(_rewrite(parts, hidden=hidden), style_map=STYLES, convert_image=_no_image).value
     body, builder = TextBuilder(), TextBuilder()
     write_html(html, body)
-    shown = set(body.build().text.split("\n"))
+    text = body.build().text
+    shown = set(text.split("\n"))
     for line in _lines_of(parts, _HEADER, shown):
         builder.paragraph(line)
     write_html(html, builder)
     for line in _lines_of(parts, _FOOTER, shown):
         builder.paragraph(line)
-    for line in _lines_of(parts, _COMMENTS) if hidden else ():
+    comments = list(_lines_of(parts, _COMMENTS))
+    for line in comments if hidden else ():
         builder.paragraph(line)
-    return builder.build(title, builder.first_heading)
+    left_out = {LOST: num_lost(parts, text), "comments": 0 if hidden else sum(map(len, comments))}
+    document = builder.build(title, builder.first_heading)
+    return replace(document, left_out={kind: number for kind, number in left_out.items() if number})
 
 
 def _rewrite(parts: dict[str, bytes], *, hidden: bool) -> BytesIO:
@@ -79,9 +92,11 @@ def _rewrite(parts: dict[str, bytes], *, hidden: bool) -> BytesIO:
 
 def _rewrite_document(text: bytes, parts: dict[str, bytes], *, hidden: bool) -> bytes:
     document = ET.fromstring(text)  # noqa: S314 - expat bounds entities
-    _known(document, hidden=hidden)
+    _known(document, _drawn(parts), hidden=hidden)
     write_numbers(document, parts)
     write_formulas(document)
+    part_tables(document)
+    mark_blocks(document, ET.fromstring(parts.get(STYLES_PART, b"<styles/>")))  # noqa: S314 - expat bounds entities
     return ET.tostring(document)
 
 
@@ -89,9 +104,9 @@ def _no_image(_image: Any) -> list[Any]:
     return []
 
 
-def _known(element: ET.Element, *, hidden: bool) -> list[ET.Element]:
+def _known(element: ET.Element, drawn: Mapping[str, list[str]], *, hidden: bool) -> list[ET.Element]:
     """Return what mammoth knows in place of an element."""
-    children = [each for child in element for each in _known(child, hidden=hidden)]
+    children = [each for child in element for each in _known(child, drawn, hidden=hidden)]
     element[:] = children
     space, _, name = element.tag.rpartition("}")
     if name in WRAPPERS:
@@ -103,7 +118,7 @@ def _known(element: ET.Element, *, hidden: bool) -> list[ET.Element]:
     if name in BREAKS:
         return [ET.Element(f"{space}}}{BREAKS[name]}")]
     if name == "drawing":
-        return _boxes(element)
+        return [*_boxes(element), *_lines(element, drawn)]
     if name == "AlternateContent":
         return _alternative(element)
     return [element]
@@ -122,6 +137,30 @@ def _boxes(drawing: ET.Element) -> list[ET.Element]:
     picture = ET.Element(drawing.tag.replace("}drawing", "}pict"))
     picture.extend(boxes)
     return [picture]
+
+
+def _drawn(parts: Mapping[str, bytes]) -> dict[str, list[str]]:
+    """Return the lines of each chart and diagram, by its name in the document."""
+    relations = ET.fromstring(parts.get("word/_rels/document.xml.rels", b"<none/>"))  # noqa: S314 - as above
+    found = {}
+    for each in relations:
+        name, kind = f"word/{each.get('Target')}", (each.get("Type") or "").rpartition("/")[2]
+        if name in parts and kind == "chart":
+            found[each.get("Id", "")] = [" | ".join(row).strip() for row in chart_rows(parts[name])]
+        elif name in parts and kind == "diagramData":
+            found[each.get("Id", "")] = list(diagram_lines(parts[name]))
+    return found
+
+
+def _lines(drawing: ET.Element, drawn: Mapping[str, list[str]]) -> list[ET.Element]:
+    """Return the lines of the charts and diagrams of a drawing."""
+    space = drawing.tag.removesuffix("drawing")
+    names = (value for each in drawing.iter() if each.tag.endswith(GRAPHICS) for value in each.attrib.values())
+    made = []
+    for line in (line for name in names for line in drawn.get(name, ())):
+        made += [ET.Element(f"{space}br"), ET.Element(f"{space}t")]
+        made[-1].text = line
+    return [*made, ET.Element(f"{space}br")] if made else []
 
 
 def _topmost_boxes(element: ET.Element) -> Iterator[ET.Element]:
@@ -144,7 +183,7 @@ def _lines_of(parts: dict[str, bytes], names: re.Pattern[str], shown: AbstractSe
     seen = set(shown)
     for name in sorted(filter(names.fullmatch, parts)):
         root = ET.fromstring(parts[name])  # noqa: S314 - expat bounds entities
-        _known(root, hidden=False)
+        _known(root, {}, hidden=False)
         for paragraph in root.iterfind(".//{*}p"):
             line = " ".join("".join(each.text or " " for each in paragraph.iter() if each.tag.endswith(TEXTS)).split())
             if line not in seen and _WORD.search(_PAGE.sub("", line)):

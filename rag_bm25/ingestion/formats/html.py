@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from functools import cached_property
 from html.parser import HTMLParser
 from typing import TYPE_CHECKING
 
 from rag_bm25.ingestion.encodings import decode
 from rag_bm25.ingestion.formats.building import TextBuilder
+from rag_bm25.ingestion.formats.mathml import Formula
+from rag_bm25.ingestion.formats.menus import Boxes
 from rag_bm25.ingestion.formats.numbering import spell
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from collections.abc import Set as AbstractSet
     from typing import BinaryIO
 
@@ -37,10 +40,11 @@ HEADINGS = {f"h{level}": level for level in range(1, 7)}
 CELLS, ROWS = {"td", "th"}, {"tr", "thead", "tbody", "tfoot"}
 PARTS = {"main", "article", "section", *HEADINGS}  # of a page: no cell of data has them, nor a table with a text
 READINGS = {"rt", "rp", "rtc"}  # of ruby characters
-FORMULA = {"mi", "mn", "mo", "ms", "mtext"}
 PERMALINKS = {"headerlink", "anchor", "anchorjs-link", "header-anchor", "hash-link"}  # classes of a link to its heading
+BREAKOUT = {*PARAGRAPHS, *HEADINGS, *CELLS, *ROWS, *LINES}  # which end a formula that was never closed
 PANELS = {"tabpanel", "tab-panel", "sphinx-tabs-panel"}  # roles and classes of what a click on a tab shows
 MIN_MAIN = 200  # characters: a main part with less is not the text
+SIGNS = {"before": re.compile(r"\(?(?:[A-Z]{1,3}|RMB)?[$€£¥￥]\(?|\("), "after": re.compile(r"[)%]{1,3}")}  # of a value
 _EXPONENT = re.compile(r"(?!(?:st|nd|rd|th|er|e|o|a)\b)[\w+\u2212-]", re.IGNORECASE)
 _HIDDEN = re.compile(r"(?:^|;)\s*(?:display\s*:\s*none|visibility\s*:\s*hidden)\b", re.IGNORECASE)
 _CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([A-Za-z0-9_:-]{1,40})", re.IGNORECASE)
@@ -54,11 +58,13 @@ def _number(given: Mapping[str, str], name: str, default: int) -> int:
 class Table:
     """A table of data, row by row; or of the parts of a page, whose cells are paragraphs."""
 
-    def __init__(self, *, is_data: bool = True) -> None:
-        self.is_data = is_data
+    def __init__(self, known: Table | None = None) -> None:
+        self.is_data = known is None or known.has_data
+        self._known = known
+        self._kinds: dict[int, set[str]] = {}  # by column: those of its cells with a text
         self.has_text = False
         self.cell: TextBuilder | None = None  # the one that is open
-        self._has_blocks = False
+        self._blocks = self._most_blocks = 0  # of the cell, and of any cell
         self._rows = self._columns = 0
         self._span = 1, 1
         self._row: list[tuple[str, int, int]] = []
@@ -66,12 +72,15 @@ class Table:
 
     @property
     def has_data(self) -> bool:
-        """Whether a row is a line: a box around paragraphs is none."""
-        return self.is_data and (not self._has_blocks or (self._rows > 1 and self._columns > 1))
+        """Whether a row is a line: a box around paragraphs is none, a row of cells with a paragraph each is one."""
+        is_grid = self._columns > 1 and (self._rows > 1 or self._most_blocks == 1)
+        return self.is_data and (is_grid or not self._most_blocks)
 
-    def hold(self, *, is_part: bool, is_block: bool) -> None:
+    def hold(self, tag: str, *, is_part: bool = False) -> None:
         """Learn of an element within the table."""
-        self._has_blocks |= is_block and self.cell is not None
+        if self.cell is not None and (is_part or tag in PARAGRAPHS - {"table"}):
+            self._blocks += 1 if tag == "p" else 2  # anything else may hold several
+            self._most_blocks = max(self._most_blocks, self._blocks)
         if is_part:
             self.is_data, self.cell = False, None
 
@@ -79,6 +88,7 @@ class Table:
         """Begin a cell."""
         self.end_cell()
         rows, columns = _number(given, "rowspan", 1) or MAX_ROWS, _number(given, "colspan", 1)
+        self._blocks = 0
         self.cell, self._span = TextBuilder(), (min(rows, MAX_ROWS), min(max(1, columns), MAX_COLUMNS))
 
     def end_cell(self) -> None:
@@ -98,13 +108,38 @@ class Table:
         while row or len(cells) <= max(below, default=-1):
             at = len(cells)
             text, rows, columns = below.get(at) or (row.pop() if row else ("", 1, 1))
+            self._learn(at, text, columns)
             cells += [text, *[""] * (columns - 1 if at < MAX_COLUMNS else 0)]
             if rows > 1:
                 last = min(len(cells), MAX_COLUMNS)
                 self._below |= {column: (cells[column], rows - 1, 1) for column in range(at, last)}
         self._rows += 1
         self._columns = max(self._columns, len(cells))
-        return cells
+        return self._known.joined(cells) if self._known else cells
+
+    def _learn(self, at: int, text: str, columns: int) -> None:
+        if text := text.strip():
+            is_sign = next((kind for kind, sign in SIGNS.items() if sign.fullmatch(text)), "text")
+            self._kinds.setdefault(at, set()).add("wide" if columns > 1 else is_sign)
+
+    @cached_property
+    def _groups(self) -> list[list[int]]:
+        """The columns that are one: a column of signs and that of its values; those that only space others are none."""
+        groups, goes_on = list[list[int]](), False
+        for column in range(self._columns):
+            kinds = self._kinds.get(column, set())
+            if groups and (goes_on or kinds == {"after"}):
+                groups[-1].append(column)
+            elif kinds:
+                groups.append([column])
+            goes_on = bool(kinds) and kinds <= {"before", "wide"}
+        return groups
+
+    def joined(self, cells: Sequence[str]) -> list[str]:
+        """Return the cells of a row by the columns that are one."""
+        if self._rows == 1:
+            return list(cells)
+        return ["".join(cells[group[0] : group[-1] + 1]) for group in self._groups if group[0] < len(cells)]
 
 
 class List:
@@ -139,7 +174,9 @@ def write_html(html: str, builder: TextBuilder) -> str:
     html = html.replace("\r\n", "\n").replace("\r", "\n")
     scout = _Parser(TextBuilder(), main_only=True)
     scout.read(html)
-    parser = _Parser(builder, main_only=scout.size >= MIN_MAIN, known=scout)
+    main_only = scout.size >= MIN_MAIN
+    scout.boxes.finish(main_only=main_only)
+    parser = _Parser(builder, main_only=main_only, known=scout)
     parser.read(html)
     if not scout.size and not parser.size:  # a tag such as <nav> that was never closed
         parser = _Parser(builder, main_only=False, skipped={"script", "style"}, known=scout)
@@ -173,6 +210,7 @@ class _Parser(HTMLParser):
         self.headings: set[str] = set()
         self.tables: list[Table] = []
         self.lists: list[List] = []
+        self.boxes = Boxes()
         self._known = known
         self._page = builder
         self._first = builder.size
@@ -182,6 +220,8 @@ class _Parser(HTMLParser):
         self._main: list[str] = []  # likewise the main part
         self._open_tables: list[Table] = []
         self._open_lists = [List({}, 0, is_ordered=False)]  # the first for items without a list
+        self._formula: Formula | None = None
+        self._in_paragraph = self._in_anchor = False
         self._in_link = False  # to a place of a page, which may be this one by its name
         self._linked: str | None = ""  # text of such links in the line, None if it has other words
         self._pre = 0
@@ -199,6 +239,7 @@ class _Parser(HTMLParser):
     def read(self, html: str) -> None:
         self.feed(html)
         self.close()
+        self._end_formula()
         self._new_line(0)
         self._end_heading()
         while self._open_tables:
@@ -206,7 +247,7 @@ class _Parser(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = {name: value or "" for name, value in attrs}
-        self._open(tag, given)
+        number = self._open(tag, given)
         if self._skipping:
             if tag == self._skipping[0]:
                 self._skipping.append(tag)
@@ -215,8 +256,11 @@ class _Parser(HTMLParser):
             self.handle_data(given["alttext"])
             self._skipping.append(tag)
             return
-        if tag not in VOID and self._is_skipped(tag, given):
+        if tag not in VOID and (self._is_skipped(tag, given) or self._is_menu(number)):
             self._skipping.append(tag)
+            return
+        if self._formula and tag not in BREAKOUT:
+            self._formula.start(tag, given)
             return
         if tag in (self._main[:1] or ["main"]) or (not self._main and given.get("role") == "main"):
             self._main.append(tag)
@@ -224,15 +268,23 @@ class _Parser(HTMLParser):
         self._reading = tag in READINGS or (self._reading and tag not in PARAGRAPHS)
         self._in_title = self._in_title or (tag == "title" and not self.title)
         self._in_link = self._in_link or (tag == "a" and "#" in given.get("href", ""))
+        self._start_anchor(tag, given)
         self._start(tag, given)
 
-    def _open(self, tag: str, given: Mapping[str, str]) -> None:
-        """Count tables and lists, those that are skipped as well."""
+    def _start_anchor(self, tag: str, given: Mapping[str, str]) -> None:
+        """Count the links outside of paragraphs."""
+        if tag in PARAGRAPHS:
+            self._in_paragraph = tag == "p"
+        if tag == "a" and "href" in given and not self._in_paragraph:
+            self._in_anchor = True
+            self.boxes.link()
+
+    def _open(self, tag: str, given: Mapping[str, str]) -> int:
+        """Count tables, lists and boxes, those that are skipped as well, and return the number of a box."""
         if self._open_tables:
-            self._open_tables[-1].hold(is_part=tag in PARTS, is_block=tag in PARAGRAPHS - {"table"})
+            self._open_tables[-1].hold(tag, is_part=tag in PARTS)
         if tag == "table":
-            is_data = self._known is None or self._known.tables[len(self.tables)].has_data
-            self.tables.append(Table(is_data=is_data))
+            self.tables.append(Table(self._known.tables[len(self.tables)] if self._known else None))
             self._open_tables.append(self.tables[-1])
         elif tag in ("ol", "ul"):
             items = self._known.lists[len(self.lists)].items if self._known else 0
@@ -240,6 +292,10 @@ class _Parser(HTMLParser):
             self._open_lists.append(self.lists[-1])
         elif tag == "li":
             self._open_lists[-1].items += 1
+        return self.boxes.start(tag)
+
+    def _is_menu(self, number: int) -> bool:
+        return self._known is not None and bool(self._skipped & {"nav"}) and number in self._known.boxes.menus
 
     def _is_skipped(self, tag: str, given: dict[str, str]) -> bool:
         classes = set(given.get("class", "").split())
@@ -248,7 +304,10 @@ class _Parser(HTMLParser):
         return tag in self._skipped or (bool(self._skipped & {"nav"}) and is_hidden) or is_permalink
 
     def _start(self, tag: str, given: Mapping[str, str]) -> None:
-        if tag in HEADINGS:
+        self._end_formula()
+        if tag == "math":
+            self._formula = Formula()
+        elif tag in HEADINGS:
             self._new_line()
             self._end_heading()
             self._heading, self._level = [], HEADINGS[tag]
@@ -274,8 +333,6 @@ class _Parser(HTMLParser):
         elif tag in LINES:
             self._new_line()
             self._builder.mark = self._open_lists[-1].next_mark(given) if tag == "li" else ""
-        elif tag in FORMULA:
-            self._builder.write_inline(" ")
         elif tag == "input" and given.get("type") in ("checkbox", "radio") and not {"role", "hidden"} & given.keys():
             self._builder.write_inline("☒ " if "checked" in given else "☐ ")
 
@@ -285,9 +342,17 @@ class _Parser(HTMLParser):
             if tag == self._skipping[0]:
                 self._skipping.pop()
             return
+        if self._formula and tag not in BREAKOUT:
+            self._formula.end(tag)
+            if tag == "math":
+                self._end_formula()
+            return
+        self._end_formula()
         self._sup = self._sup and tag != "sup"
         self._reading = self._reading and tag not in {"ruby", *READINGS, *PARAGRAPHS}
         self._in_link = self._in_link and tag != "a"
+        self._in_anchor = self._in_anchor and tag != "a"
+        self._in_paragraph = self._in_paragraph and tag not in PARAGRAPHS
         self._in_title = self._in_title and tag != "title"
         if tag in HEADINGS:
             self._end_heading()
@@ -297,12 +362,13 @@ class _Parser(HTMLParser):
             self._main.pop()
 
     def _close(self, tag: str) -> None:
+        self.boxes.end(tag)
         if tag in ROWS or tag == "table":
             self._end_row()
         if tag == "table" and self._open_tables:
             has_text = self._open_tables.pop().has_text
             if self._open_tables and has_text:
-                self._open_tables[-1].hold(is_part=True, is_block=True)
+                self._open_tables[-1].hold("table", is_part=True)
         elif tag in ("ol", "ul"):
             del self._open_lists[max(1, len(self._open_lists) - 1) :]
 
@@ -320,8 +386,16 @@ class _Parser(HTMLParser):
         if self._writes():
             self._page.row(cells)
 
+    def _end_formula(self) -> None:
+        formula, self._formula = self._formula, None
+        if formula is not None:
+            self.handle_data(formula.build())
+
     def handle_data(self, data: str) -> None:
         if self._skipping or self._reading:
+            return
+        if self._formula:
+            self._formula.write(data)
             return
         if self._open_tables and not data.isspace():
             self._open_tables[-1].has_text = True
@@ -330,9 +404,16 @@ class _Parser(HTMLParser):
         self._sup = False
         if self._in_title:
             self.title.append(data)
-        elif self._heading is not None:
+            return
+        self.boxes.write(
+            data,
+            is_linked=self._in_anchor and not self._open_tables,
+            is_main=bool(self._main),
+            heading=0 if self._heading is None else self._level,
+        )
+        if self._heading is not None:
             self._heading.append(data)
-        elif self._writes():
+        elif self._writes() or self._builder is not self._page:
             self._write(data)
 
     def _write(self, data: str) -> None:

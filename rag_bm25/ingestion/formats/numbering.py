@@ -186,6 +186,11 @@ def write_formulas(document: ET.Element) -> None:
                 parent[at] = run
 
 
+def in_brackets(text: str) -> str:
+    """Return a part of a formula so that it is one, whatever stands beside it."""
+    return f"({text.strip()})" if len(text.strip()) > 1 else text.strip()
+
+
 def _text(element: ET.Element) -> str:
     name = element.tag.rpartition("}")[2]
     text = (element.text or "") if name == "t" else "".join(map(_text, element))
@@ -195,7 +200,7 @@ def _text(element: ET.Element) -> str:
     if name == "naryPr":
         return _sign(element, "chr", "∫")
     if name in _BEFORE and text:
-        return _BEFORE[name] + (f"({text})" if len(text) > 1 else text)
+        return _BEFORE[name] + in_brackets(text)
     return f" {text} " if name in _SPACED else text
 
 

@@ -99,9 +99,20 @@ def test_html_with_a_tag_that_is_never_closed_keeps_its_text() -> None:
         ("<ruby>漢<rt>kan</rt>字<rt>ji</rt></ruby>の", "漢字の"),
         ("<ruby>東京<rp>(<rt>とう<rp>)</ruby>都", "東京都"),
         ("<p><ruby>東<rt>とう<p>after", "東\n\nafter"),
-        ("<p>Let <math><mi>a</mi><mo>=</mo><msup><mn>10</mn><mn>6</mn></msup></math> be", "Let a = 10 6 be"),
+        ("<p>Let <math><mi>a</mi><mo>=</mo><msup><mn>10</mn><mn>6</mn></msup></math> be", "Let a=10^6 be"),
         ("<p><math alttext='x^2'><mi>x</mi></math> y", "x^2 y"),
         ("<math><semantics><mi>x</mi><annotation>TeX</annotation></semantics></math>", "x"),
+        (
+            "<math><mi>\n x</mi><mo>=</mo><mfrac><mrow><mi>a</mi><mo>+</mo><mi>b</mi></mrow><mn>2</mn></mfrac>",
+            "x= (a+b)/2",
+        ),
+        ("<math><mroot><mi>x</mi><mn>3</mn></mroot><msqrt><mi>y</mi></msqrt><mi>sin</mi><mi>z</mi>", "3√x√y sin z"),
+        ("<math><msubsup><mi>a</mi><mi>i</mi><mn>2</mn></msubsup><mover><mi>x</mi><mo>→</mo></mover>", "a_i^2x→"),
+        ("<math><munderover><mo>∑</mo><mn>1</mn><mi>n</mi></munderover><mi>k</mi>", "∑_1^nk"),
+        ("<math><mfenced open='['><mi>a</mi><mi>b</mi></mfenced><mtext>if</mtext><mi>c</mi>", "[a,b) if c"),
+        ("<math><mo>(</mo><mfrac linethickness=0><mi>n</mi><mi>k</mi></mfrac><mo>)</mo></math>", "( n k )"),
+        ("<h2>Of <math><mi>x</mi></math></h2><p><math><msup><mi>y</mi><p>after", "Of x\n\ny\n\nafter"),
+        ("<math><mfrac><mi>a</mi></mfrac></mrow></math>b", "ab"),
         ("<p>劳动合\n同，\n应当 出\n<b>示</b>a\nb", "劳动合同，应当 出示a b"),
         ("<p>甲<br>乙<p>丙\n</p>\n<p>丁", "甲\n乙\n\n丙\n\n丁"),
         ("<pre>a\r\nb\rc\n劳\n动</pre>", "a\nb\nc\n劳\n动"),
@@ -119,6 +130,40 @@ def test_html_has_the_text_that_a_page_shows(page: str, shown: str) -> None:
     assert html(page).text.strip() == shown
 
 
+LINKS = "".join(f"<li><a href='/{n}'>Language {n}</a></li>" for n in range(9))
+PROSE = "<p>The otter is a mammal that lives in rivers. It eats fish, crabs and frogs. " + "It swims. " * 9 + "</p>"
+
+
+@pytest.mark.parametrize(
+    ("box", "is_left_out"),
+    [
+        (f"<div><ul>{LINKS}</ul></div>", True),
+        (f"<div><div>Languages: </div><section>{LINKS}</section></div>", True),
+        (f"<div><h1>Otter</h1><div>{LINKS}</div></div>", True),
+        (f"<ul>{LINKS}</ul>", False),  # of the text itself
+        (f"<h2>See also</h2><div>{LINKS}</div>", False),
+        (f"<div><p>See {LINKS.replace('li>', 'b>')}</div>", False),
+        (f"<div>{LINKS}{PROSE}</div>", False),
+        (f"<div><table><tr><td>{LINKS}</table></div>", False),
+        ("<div>by <a href='/a'>A. Language</a> and <a href='/b'>B</a></div>", False),
+    ],
+)
+def test_boxes_of_links_are_left_out_beside_other_text(box: str, *, is_left_out: bool) -> None:
+    shown = html(f"{PROSE}{box}<p>the end").text
+    assert ("Language" not in shown) == is_left_out
+    assert "It swims." in shown
+    assert shown.rstrip().endswith("the end")
+    assert ("Otter" in shown) == ("Otter" in box)
+
+
+def test_a_page_of_links_keeps_them() -> None:
+    assert "Language 7" in html(f"<div>{LINKS}</div><p>short").text
+
+
+def test_boxes_that_are_never_closed_take_no_text_with_them() -> None:
+    assert "the end" in html(f"<div><div>{LINKS}</section>{PROSE}the end").text
+
+
 def table(*rows: str) -> str:
     return f"<table>{''.join(f'<tr>{row}</tr>' for row in rows)}</table>"
 
@@ -131,7 +176,7 @@ def table(*rows: str) -> str:
         (table("<td>a<td>b", "<td>劳\n动<br>法<td>10<sup>6</sup><pre>x\n y</pre>"), "a | b\n劳动 法 | 10^6 x y"),
         (table("<td rowspan=2>metal<td>bolt", "<td>nut", "<td>x<td>y"), "metal | bolt\nmetal | nut\nx | y"),
         (table("<td colspan=2>wide<td>1", "<td>a<td>b<td>2"), "wide |  | 1\na | b | 2"),
-        (table("<td rowspan=0 colspan=2>all<td>1", "<td>2", "<td>3"), "all |  | 1\nall |  | 2\nall |  | 3"),
+        (table("<td rowspan=0 colspan=2>all<td>1", "<td>2", "<td>3"), "all | 1\nall | 2\nall | 3"),
         (table("<td>a<td>b", "<td><td>", "<td colspan=x>c<td>d"), "a | b\nc | d"),
         ("<table><thead><tr><td>a<tbody><tr><td>b</table>c", "a\nb\n\nc"),
         (table("<td><h2>Part</h2><p>text", "<td>foot<td>note"), "Part\n\ntext\n\nfoot\n\nnote"),
@@ -141,6 +186,12 @@ def table(*rows: str) -> str:
         (f"<table><tr><td>menu<td>{table('<td>a<td>b')}<td>foot", "menu\n\na | b\n\nfoot"),
         ("<table><tr><td>menu<td><table><tr><td>a<td>b", "menu\n\na | b"),
         ("<nav>" + table("<td>x") + "</nav>" + table("<td>a<td>b", "<td>c<td><p>d"), "a | b\nc | d"),
+        (
+            table("<td>&nbsp;<td colspan=2>2021<td>&nbsp;<td>old", "<td>cash<td>$<td>(5<td>)<td>7"),
+            "| 2021 | old\ncash | $(5) | 7",
+        ),
+        (table("<td><p>name</p><td><p>value"), "name | value"),
+        (table("<td><p>a menu</p><p>of a page</p><td><p>text"), "a menu\n\nof a page\n\ntext"),
         (table("<td colspan=999999999 rowspan=999999999>a<td>b"), f"a {'|  ' * 999}| b"),
     ],
 )

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import zipfile
 from pathlib import Path
 
 import pytest
 from support.office import make_docx, word_paragraph
 
+from rag_bm25.ingestion.documents import Document
+from rag_bm25.ingestion.formats.docx import LOST
 from rag_bm25.ingestion.reading import ReadOptions, read_document
 
 pytest.importorskip("mammoth")
@@ -84,3 +87,116 @@ def test_headers_and_footers_are_text_once_and_comments_on_request(tmp_path: Pat
     path = make_docx(tmp_path / "a.docx", [(0, "The body.")], **parts)
     assert read_document(path).text.split("\n\n")[:-1] == ["Contract WV-4711", "The body.", "Nordhavn Pumps"]
     assert "Ask the lawyer." in read_document(path, ReadOptions(hidden=True)).text
+
+
+def cell(*blocks: str) -> str:
+    return f"<w:tc>{''.join(blocks)}</w:tc>"
+
+
+def table(*rows: str) -> str:
+    return f"<w:tbl>{''.join(f'<w:tr>{row}</w:tr>' for row in rows)}</w:tbl>"
+
+
+def read(path: Path, body: str, **parts: str) -> Document:
+    return read_document(make_docx(path / "a.docx", body, **parts))
+
+
+def plain(text: str, properties: str = "") -> str:
+    return f"<w:p>{run(text, properties)}</w:p>"
+
+
+PAIR = cell(plain("name")) + cell(plain("value"))
+INNER = table(PAIR.replace("name", "i1").replace("value", "i2"))
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        (table(PAIR), "name | value"),
+        (
+            table(cell(plain("outer"), INNER) + cell(plain("right")), PAIR),
+            "outer | right\nname | value\n\ni1 | i2",
+        ),
+        (table(cell(plain("frame"), INNER, plain("end"))), "frame\n\ni1 | i2\n\nend"),
+    ],
+)
+def test_rows_of_tables_are_lines_whatever_is_in_them(body: str, text: str, tmp_path: Path) -> None:
+    assert read(tmp_path, body).text.strip() == text
+
+
+MONO = "<w:rFonts w:ascii='Consolas'/>"
+STYLE = "<w:style w:type='paragraph' w:styleId='X'><w:name w:val='HTML Preformatted'/></w:style>"
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        (plain("def f():") + plain("    return 4"), "def f():\n    return 4"),
+        (
+            plain("SELECT a", MONO) + plain("FROM b", MONO) + plain("text") * 2,
+            "SELECT a\nFROM b\n\ntext\n\ntext",
+        ),
+        (
+            word_paragraph("a = 1", "X") + word_paragraph("b = 2", "X") + plain("prose") * 2,
+            "a = 1\nb = 2\n\nprose\n\nprose",
+        ),
+        (plain("typed", MONO) * 3, "typed\n\ntyped\n\ntyped"),  # by a typewriter
+        (plain("f() {") + plain("\treturn 4"), "f() {\n\treturn 4"),
+        (plain("the") + plain("\tparties") + plain("\tagree"), "the\n\nparties\n\nagree"),
+        (plain("  A sentence of prose.") + plain("    一段文字。"), "A sentence of prose.\n\n一段文字。"),
+    ],
+)
+def test_code_is_a_block_with_its_indentation(body: str, text: str, tmp_path: Path) -> None:
+    assert read(tmp_path, body, styles=STYLE).text.strip() == text
+
+
+BOLD = "<w:b/>"
+NAME, PROSE = plain("Patrick", BOLD), plain("He is a waiter.")
+
+
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [
+        (NAME + PROSE, ["Patrick"]),
+        (NAME + table(PAIR), ["Patrick"]),
+        (NAME + NAME.replace("Patrick", "Keith") + PROSE, ["Keith"]),
+        (NAME, []),
+        (plain("Nobody may enter.", BOLD) + PROSE, []),
+        (plain("long " * 20, BOLD) + PROSE, []),
+        (plain("plain", "<w:b w:val='0'/>") + PROSE, []),
+        (f"<w:p>{run('Note', BOLD)}{run(' well')}</w:p>{PROSE}", []),
+        (NAME + PROSE + word_paragraph("One", "H1"), ["One"]),
+    ],
+)
+def test_bold_lines_are_headings_where_no_style_is(body: str, found: list[str], tmp_path: Path) -> None:
+    assert [heading.title for heading in read(tmp_path, body).headings] == found
+
+
+def test_comments_that_are_left_out_are_told(tmp_path: Path) -> None:
+    comment = f"<w:comment w:id='0'>{word_paragraph('Ask the lawyer.')}</w:comment>"
+    assert read(tmp_path, PROSE, comments=comment).left_out == {"comments": 15}
+
+
+def test_text_that_the_reader_does_not_know_is_told(tmp_path: Path) -> None:
+    known = f"<w:p>{run('known')}<w:del>{run('gone')}</w:del>{run('out of sight', VANISH)}</w:p>"
+    assert read(tmp_path, f"{known}<w:p><w:new>{run('Lost 4 ever')}</w:new></w:p>").left_out == {LOST: 9}
+    assert read(tmp_path, known).left_out == {}
+
+
+RELATION = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+
+
+def test_a_chart_of_word_is_text_where_it_is(tmp_path: Path) -> None:
+    values = "<c:val><c:numRef><c:numCache><c:pt idx='0'><c:v>7</c:v></c:pt></c:numCache></c:numRef></c:val>"
+    series = f"<c:ser><c:tx><c:v>sold</c:v></c:tx>{values}</c:ser>"
+    relation = f"<Relationship Id='r9' Type='{RELATION}/chart' Target='charts/chart1.xml'/>"
+    members = {
+        "word/charts/chart1.xml": f"<c:chartSpace xmlns:c='c'>{series}</c:chartSpace>",
+        "word/_rels/document.xml.rels": f"<Relationships xmlns='r'>{relation}</Relationships>",
+    }
+    drawing = f"<w:drawing><c:chart xmlns:c='c' xmlns:r='{RELATION}' r:id='r9'/></w:drawing>"
+    path = make_docx(tmp_path / "a.docx", f"<w:p>{run('before')}<w:r>{drawing}</w:r>{run('after')}</w:p>")
+    with zipfile.ZipFile(path, "a") as archive:
+        for name, text in members.items():
+            archive.writestr(name, text)
+    assert read_document(path).text.strip() == "before\n| sold\n| 7\nafter"
