@@ -187,8 +187,10 @@ class Operations:
             similar = get_close_matches(asked.source, known, cutoff=NEAR)
             hint = f"; did you mean {list_first(map(repr, similar))}?" if similar else ""
             raise ChunkNotFoundError(f"no chunk has the source {asked.source!r}{hint}")
-        page = chunks[asked.offset : asked.offset + asked.limit]
-        return {"chunks": [chunk.to_dict() for chunk in page], "total": len(chunks), "offset": asked.offset}
+        at = next((at for at, chunk in enumerate(chunks) if chunk.id == asked.around), asked.offset)
+        start = at if asked.around is None else at // asked.limit * asked.limit
+        page = chunks[start : start + asked.limit]
+        return {"chunks": [chunk.to_dict() for chunk in page], "total": len(chunks), "offset": start}
 
     # For agents, who have fewer tools than programs have routes
 

@@ -315,12 +315,15 @@ class ReadChunks(OneNamespace):
         Source, such as docs/law.txt.
     offset : int
         Number of chunks to leave out.
+    around : str
+        Id of a chunk of the source, to begin with the page that it is on.
     limit : int
         Maximum number of chunks.
     """
 
     source: Source
     offset: Offset = 0
+    around: Id | None = None
     limit: Annotated[int, Between(1, MAX_LISTED)] = 100
 
 

@@ -376,9 +376,14 @@ def test_the_last_word_is_completed_by_keys(visit: Any) -> None:
     assert (box.input_value(), options.count(), box.get_attribute("aria-expanded")) == ("months Noti", 0, "false")
     offer("noti")
     page.keyboard.press("Tab")
-    page.wait_for_function("() => document.querySelector('#results').dataset.query === 'notice'")
+    assert (box.input_value(), page.evaluate("document.activeElement.id")) == ("noti", "k"), "nothing was chosen"
+    box.focus()
+    offer("not")
+    page.keyboard.press("ArrowDown")
     page.keyboard.press("Tab")
-    assert page.evaluate("document.activeElement.id") == "k", "a second Tab leaves the field"
+    page.wait_for_function("() => document.querySelector('#results').dataset.query === 'notice'")
+    assert page.evaluate("document.activeElement.id") == "k"
+    box.focus()
     assert offer("采用书") == ["采用书面形式"]
     options.first.click()
     page.wait_for_function("() => document.querySelector('#results').dataset.query === '采用书面形式'")
@@ -656,6 +661,199 @@ def test_a_long_name_of_a_namespace_fits_a_narrow_screen(visit: Any) -> None:
     one.page.reload()
     one.page.wait_for_selector("#namespace")
     assert one.page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+@pytest.mark.parametrize("way", ["a shared address", "a reload", "another language", "a suggestion"])
+def test_typing_goes_on_where_the_words_end(visit: Any, way: str) -> None:
+    one = visit()
+    page = one.search("notise" if way == "a suggestion" else "notice")
+    ways = {
+        "a shared address": lambda: one.open("q=notice&k=20"),
+        "a reload": page.reload,
+        "another language": lambda: page.click("#language"),
+        "a suggestion": lambda: page.get_by_role("button", name="Did you mean").click(),
+    }
+    ways[way]()
+    page.wait_for_function("() => document.querySelector('#results')?.dataset.query === 'notice'")
+    page.keyboard.type(" period")
+    assert page.input_value("#query") == "notice period"
+
+
+def test_back_goes_to_the_question_before(visit: Any) -> None:
+    one = visit()
+    one.page.wait_for_selector("#query")
+    steps = one.page.evaluate("history.length")
+    one.search("notice")
+    one.page.keyboard.press("Enter")
+    page = one.search("writing")
+    page.keyboard.press("Enter")
+    assert page.evaluate("history.length") == steps + 1, "keystrokes are no steps"
+    page.go_back()
+    page.wait_for_function("() => document.querySelector('#results')?.dataset.query === 'notice'")
+    assert page.input_value("#query") == "notice"
+
+
+def test_an_answer_under_way_is_seen(visit: Any) -> None:
+    one = visit()
+    page, clock, held = one.search("notice"), one.stop_clock(), []
+    page.route("**/api/v1/search", lambda asked: held.append(asked))
+    page.fill("#query", "+writing ")
+    clock.run_for(60)
+    page.wait_for_selector("#results[aria-busy=true]")
+    clock.run_for(400)
+    assert page.inner_text(".told") == "searching …"
+    held[0].continue_()
+    page.wait_for_selector("#results:not([aria-busy])")
+    assert page.inner_text(".told").startswith("1 hit ")
+
+
+def test_a_server_that_is_gone_is_asked_again(visit: Any) -> None:
+    one = visit()
+    page = one.search("notice")
+    page.route("**/api/v1/search", lambda asked: asked.abort())
+    page.fill("#query", "writing")
+    page.get_by_text("The server cannot be reached.").wait_for()
+    assert page.locator(".hit").count() == 0, "those of the old question"
+    page.unroute("**/api/v1/search")
+    page.get_by_role("button", name="Try again").click()
+    page.wait_for_selector(".hit")
+    assert page.locator(".error").count() == 0
+    one.forgive_refusals()
+
+
+def test_of_two_panels_the_last_one_that_was_asked_for_is_shown(visit: Any) -> None:
+    one, held = visit(), list[Any]()
+    page = one.search("notice period")
+    page.route("**/api/v1/explain", lambda asked: held.append(asked))
+    hit = page.locator(".hit").first
+    with page.expect_request("**/api/v1/explain"):
+        hit.get_by_role("button", name="Why this score").click()
+    hit.get_by_role("button", name="In context").click()
+    hit.locator(".context b").wait_for()
+    with page.expect_response("**/api/v1/explain"):
+        held[0].continue_()
+    page.evaluate("() => new Promise(requestAnimationFrame)")
+    assert (hit.locator(".context").count(), hit.locator("table").count()) == (1, 0)
+
+
+def test_a_hit_has_its_page_date_source_metadata_and_confidence(visit: Any) -> None:
+    one = visit()
+    own = {"page": 7, "date": "2026-01-31", "url": "https://site.example/law", "author": {"name": "Li"}}
+
+    def describe(asked: Any) -> None:
+        found = asked.fetch().json()
+        hits = [{**hit, "metadata": hit["metadata"] | own, "confidence": 0.753} for hit in found["hits"]]
+        asked.fulfill(json={**found, "hits": hits})
+
+    one.page.route("**/api/v1/search", describe)
+    page = one.search("notice period")
+    hit = page.locator(".hit").first
+    assert "page 7 · 2026-01-31 · 75 % likely to answer" in hit.locator(".head").inner_text()
+    assert page.get_by_role("link", name="Open source").first.get_attribute("href") == own["url"]
+    hit.get_by_role("button", name="Metadata").click()
+    assert '{"name":"Li"}' in hit.locator(".metadata dd").all_inner_texts()
+
+
+def test_a_hit_and_its_panel_have_an_address(visit: Any) -> None:
+    one = visit()
+    page = one.search("notice")
+    last = page.locator(".hit").last
+    last.get_by_role("button", name="Why this score").click()
+    last.locator("table").wait_for()
+    id_ = last.get_attribute("data-id")
+    page.reload()
+    page.wait_for_selector(".hit table")
+    assert page.evaluate("document.activeElement.dataset.id") == id_
+    page.fill("#query", "writing")
+    page.wait_for_function("() => location.hash === '#q=writing'")
+
+
+def test_the_text_of_a_hit_is_copied_whole(visit: Any) -> None:
+    one = visit()
+    one.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    one.search("notice period").locator(".hit").first.get_by_role("button", name="Copy").click()
+    one.page.get_by_role("button", name="Copied").wait_for()
+    assert one.page.evaluate("navigator.clipboard.readText()") == TEXTS[f"{LAW}#0"]
+
+
+def test_words_are_marked_in_the_context_and_in_the_document(visit: Any) -> None:
+    page = visit().search("writing terms")
+    hit = page.locator(".hit", has_text="writing")
+    hit.get_by_role("button", name="In context").click()
+    hit.locator(".context mark").nth(1).wait_for()
+    assert hit.locator(".context mark").all_inner_texts() == ["writing", "terms"]
+    page.locator(".whole summary").first.click()
+    page.locator(".whole mark").nth(1).wait_for()
+    assert page.locator(".whole mark").all_inner_texts() == ["writing", "terms"]
+
+
+@pytest.fixture(scope="module")
+def long_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of an index of one word in 120 chunks, of which 70 are a document."""
+    uri = tmp_path_factory.mktemp("page") / "long.db"
+    places = [("long.txt", number) for number in range(70)] + [(f"{number}.txt", 0) for number in range(50)]
+    with BM25Index.open(uri, "handbook", config=IndexConfig(chunk_size=50)) as index:
+        index.add(
+            [f"battery number n{at}" for at in range(120)],
+            ids=[f"{source}#{number}" for source, number in places],
+            metadatas=[{"source": source, "chunk": number} for source, number in places],
+        )
+    with served(uri) as address:
+        yield address
+
+
+def test_the_first_hits_are_called_so_and_more_are_read(browser: Any, long_url: str) -> None:
+    one = Visit(browser, long_url)
+    page = one.open("group=0&k=50")
+    page = one.search("battery")
+    assert page.inner_text(".told").startswith("first 50 hits")
+    page.wait_for_selector(".word")
+    assert page.inner_text(".words") == "Chunks with battery 120 of 120"
+    for shown in (100, 120):
+        page.get_by_role("button", name="More", exact=True).click()
+        page.wait_for_function("shown => document.querySelectorAll('.hit').length === shown", arg=shown)
+    assert page.locator(".rank").last.inner_text() == "120"
+    assert not page.get_by_role("button", name="More", exact=True).is_visible()
+    assert len({hit.get_attribute("data-id") for hit in page.locator(".hit").all()}) == 120
+    one.context.close()
+    assert one.faults == []
+
+
+def test_a_long_document_opens_at_the_hit(browser: Any, long_url: str) -> None:
+    one = Visit(browser, long_url)
+    page = one.search("n66")
+    page.locator(".whole summary").first.click()
+    page.wait_for_selector(".whole li[aria-current]")
+    assert page.locator(".whole li").count() == 20
+    assert page.locator(".whole li[aria-current] mark").inner_text() == "n66"
+    page.get_by_role("button", name="Earlier chunks").click()
+    page.locator(".whole li").nth(69).wait_for()
+    assert page.locator(".whole li .id").all_inner_texts() == [f"long.txt#{number}" for number in range(70)]
+    one.context.close()
+    assert one.faults == []
+
+
+def test_how_many_chunks_meet_the_conditions_is_counted(visit: Any) -> None:
+    one = visit()
+    one.open("syntax=1")
+    one.search("notice +writing")
+    one.page.get_by_text("1 meet the conditions").wait_for()
+
+
+def test_a_namespace_that_does_not_exist_is_said(visit: Any) -> None:
+    page = visit(locale="zh-CN").open("q=notice&ns=nope")
+    page.get_by_text("此命名空间里没有分块").wait_for()
+    assert page.locator("#namespace option[selected]").inner_text() == "nope：没有此命名空间"
+
+
+def test_reasons_and_errors_are_chinese_on_the_chinese_page(visit: Any) -> None:
+    one = visit(locale="zh-CN")
+    page = one.search("notise")
+    page.get_by_text("没有分块含有查询中的词。").wait_for()
+    one.answer("search", 503, error={"code": "stopping", "message": "the server is stopping"})
+    page.fill("#query", "writing")
+    page.get_by_text("服务正在停止").wait_for()
+    one.forgive_refusals()
 
 
 @pytest.mark.skipif(PICTURES is None, reason="RAG_BM25_PICTURES names no folder for pictures")

@@ -20,6 +20,10 @@ export function isToken(token) {
   return /^[\x21-\x7e]+$/.test(token);
 }
 
+export function forgetToken() {
+  sessionStorage.removeItem(TOKEN);
+}
+
 export function hasToken() {
   return sessionStorage.getItem(TOKEN) !== null;
 }
@@ -70,9 +74,9 @@ export async function readChunk(id, namespace) {
   return get(`chunks/${encodeURIComponent(id)}`, { namespace, context: "neighbors" });
 }
 
-/** Read some chunks of a document, in its order. */
-export async function readDocument(source, namespace, offset, limit) {
-  return get("chunks", { source, namespace, offset, limit });
+/** Read some chunks of a document, in its order; or those around one of them. */
+export async function readDocument(source, namespace, limit, place) {
+  return get("chunks", { source, namespace, limit, ...place });
 }
 
 /** List some sources of a scope, with the number of their chunks. */

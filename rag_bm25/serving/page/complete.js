@@ -66,7 +66,7 @@ export function completing(box, where) {
   box.addEventListener("input", (event) => {
     if (event.isComposing) return;
     close();
-    wanted = event.detail !== COMPLETED; // a second Tab leaves the field
+    wanted = event.detail !== COMPLETED;
     look();
   });
   box.addEventListener("blur", close);
@@ -76,7 +76,8 @@ export function completing(box, where) {
     if (list.hidden) return;
     if (event.key === "ArrowDown" && chosen < list.children.length - 1) choose(chosen + 1);
     else if (event.key === "ArrowUp" && chosen >= 0) choose(chosen - 1);
-    else if (event.key === "Tab" || (event.key === "Enter" && chosen >= 0)) take(Math.max(chosen, 0));
+    else if (event.key === "Enter" && chosen >= 0) take(chosen);
+    else if (event.key === "Tab" && chosen >= 0) return take(chosen); // and the focus leaves
     else if (event.key === "Escape") close();
     else return;
     event.preventDefault();

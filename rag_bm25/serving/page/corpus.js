@@ -77,10 +77,10 @@ function lengthPlot({ unit, measured, num_chunks, counts, edges, drift }, width)
   ];
 }
 
-function job({ kind, state, progress: counts, seconds, result, reason }) {
+function job({ kind, state, progress: counts, seconds, source, reason }) {
   const progress = counts.at(-1);
   const share = progress?.total ? progress.done / progress.total : state === "done" ? 1 : 0;
-  const done = progress ? t("chunks", { n: `${format(progress.done)}${progress.total ? ` / ${format(progress.total)}` : ""}` }) : "";
+  const done = progress?.done === 1 && !progress.total ? t("chunk") : progress ? t("chunks", { n: `${format(progress.done)}${progress.total ? ` / ${format(progress.total)}` : ""}` }) : "";
   return h("p", { class: "job" }, h("b", {}, t(kind)), " ", t(state), " ", bar(share, `${Math.round(share * 100)} %`), " ",
-    h("span", { class: "quiet" }, [done, `${format(seconds, 1)} s`, typeof result === "string" ? result : "", reason].filter(Boolean).join(" · ")));
+    h("span", { class: "quiet" }, [done, `${format(seconds, 1)} s`, source, reason].filter(Boolean).join(" · ")));
 }

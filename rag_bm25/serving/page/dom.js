@@ -54,6 +54,11 @@ export function marked(text, marks = [], offset = 0, styles = stylesOf(text)) {
   return [...parts, styled(characters, styles, at, characters.length)];
 }
 
+/** Return the places of all marks of highlights, in the order of the text. */
+export function marksOf(highlights = []) {
+  return highlights.flatMap((fragment) => fragment.marks).sort(([a], [b]) => a - b);
+}
+
 /** Return the classes of each character of a text. */
 export function stylesOf(text) {
   const found = classes(text);

@@ -1,6 +1,6 @@
 // The page: its views, its language and theme, and the state of the index.
 
-import { ask, hasToken, isToken, useToken } from "./api.js";
+import { ask, forgetToken, hasToken, isToken, useToken } from "./api.js";
 import { showCorpus } from "./corpus.js";
 import { h } from "./dom.js";
 import { message } from "./messages.js";
@@ -35,6 +35,8 @@ function renderFrame() {
   document.getElementById("tabs").setAttribute("aria-label", t("views"));
   document.getElementById("language").textContent = t("language");
   document.getElementById("theme").textContent = t("theme", { theme: t(theme()) });
+  document.getElementById("forget")?.remove();
+  if (hasToken()) document.querySelector(".switches").append(h("button", { id: "forget", type: "button", onclick: () => (forgetToken(), start()) }, t("forget")));
 }
 
 /** Let a link take along what was typed since it was drawn, in this tab or in another. */

@@ -2,12 +2,26 @@
 
 import { ApiError } from "./api.js";
 import { h } from "./dom.js";
-import { t } from "./texts.js";
+import { hasText, languageNow, t } from "./texts.js";
 
 /** Return an error in the words of the page, or the server's own. */
 export function text(error) {
-  if (error instanceof ApiError && (error.code === "unreachable" || error.code === "busy")) return t(error.code);
-  return error.message;
+  if (!(error instanceof ApiError)) return error.message;
+  if (hasText(`error_${error.code}`)) return t(`error_${error.code}`);
+  return t("error", { message: error.message });
+}
+
+/** Return a reason in the words of the page, or the server's own. */
+export function reasonText({ code, message, details = {} }) {
+  if (languageNow() === "en" || !hasText(`reason_${code}`)) return message;
+  const listed = Object.fromEntries(Object.entries(details).map(([name, value]) => [name, [value].flat().join("、")]));
+  const meant = details.suggestion ? t("didYouMean", { text: details.suggestion }) : "";
+  return t(`reason_${code}`, listed) + meant;
+}
+
+/** Return why a chunk is missing, in the words of the page. */
+export function diagnosisText({ id, reasons, text: words }) {
+  return languageNow() === "en" ? words : t("missingBecause", { id, reasons: reasons.map(reasonText).join("；") });
 }
 
 export function message(error) {

@@ -2,7 +2,7 @@
 
 import { ask, listSources, readDocument } from "./api.js";
 import { h } from "./dom.js";
-import { text } from "./messages.js";
+import { diagnosisText, text } from "./messages.js";
 import { t } from "./texts.js";
 
 const OFFERED = 1000; // documents
@@ -42,7 +42,7 @@ async function whyNotChunk(asked, { id, namespace }) {
 }
 
 function inWords(diagnosis) {
-  return diagnosis.reasons.length ? diagnosis.text : t("rank", { n: diagnosis.rank });
+  return diagnosis.reasons.length ? diagnosisText(diagnosis) : t("rank", { n: diagnosis.rank });
 }
 
 /** Say why a chunk with this id is missing or, if there is none, the likeliest one of a document. */
@@ -56,7 +56,7 @@ async function whyNotExpected(asked, expected, names) {
 /** Return the first chunk of a document, in the first namespace that has it. */
 async function firstChunk(source, [namespace = "", ...others]) {
   try {
-    const { chunks } = await readDocument(source, namespace, 0, 1);
+    const { chunks } = await readDocument(source, namespace, 1);
     return chunks[0];
   } catch (error) {
     if (error.code !== "not_found" || !others.length) throw error;

@@ -22,6 +22,7 @@ export function histogram(counts, edges, lines, names, width) {
   const bars = counts.map((count, at) => s("rect", {
     x: x(edges[at]) + 0.5, y: y(count), width: Math.max(x(edges[at + 1]) - x(edges[at]) - 1, 1), height: HEIGHT - BOTTOM - y(count), class: "bin",
   }, s("title", {}, `${format(edges[at], 0)}–${format(edges[at + 1], 0)}: ${format(count)}`)));
+  const whole = ticks(0, most).filter(Number.isInteger); // chunks are counted
   const marks = lines.flatMap(({ at, text }, row) => {
     const nearEnd = x(at) > width - 150;
     return [
@@ -31,8 +32,8 @@ export function histogram(counts, edges, lines, names, width) {
   });
   return s("svg", { viewBox: `0 0 ${width} ${HEIGHT}`, role: "img", "aria-label": `${names.y}: ${names.x}` },
     ...ticks(low, high).map((value) => s("text", { x: x(value), y: HEIGHT - BOTTOM + 15, "text-anchor": "middle" }, format(value))),
-    ...ticks(0, most).map((value) => s("text", { x: LEFT - 6, y: y(value) + 4, "text-anchor": "end" }, format(value))),
-    ...ticks(0, most).map((value) => s("line", { x1: LEFT, x2: width - 8, y1: y(value), y2: y(value), class: "grid" })),
+    ...whole.map((value) => s("text", { x: LEFT - 6, y: y(value) + 4, "text-anchor": "end" }, format(value))),
+    ...whole.map((value) => s("line", { x1: LEFT, x2: width - 8, y1: y(value), y2: y(value), class: "grid" })),
     ...bars, ...marks,
     s("text", { x: width - 8, y: HEIGHT - 4, "text-anchor": "end", class: "name" }, names.x),
     s("text", { x: 4, y: TOP - 14, class: "name" }, names.y));

@@ -1,12 +1,12 @@
 // Search as you type: hits by document, why they score as they do, and why others are missing.
 
-import { ask, readChunk } from "./api.js";
+import { ApiError, ask, readChunk } from "./api.js";
 import { completing } from "./complete.js";
 import { showDocument, showDocuments } from "./document.js";
-import { bar, debounced, h, marked, stylesOf } from "./dom.js";
-import { message } from "./messages.js";
+import { bar, debounced, h, marked, marksOf, stylesOf } from "./dom.js";
+import { message, reasonText } from "./messages.js";
 import { missing, whyNot } from "./missing.js";
-import { change, current, go, place } from "./state.js";
+import { address, change, current, go, place, settle, type } from "./state.js";
 import { fixed, format, t } from "./texts.js";
 
 const WAIT = 50; // milliseconds after a keystroke
@@ -14,17 +14,30 @@ const HITS_OF_A_DOCUMENT = 3;
 const SHOWN = 600; // characters of a hit without highlights
 const MAX_COUNTED = 20_000; // chunks, which are read to list the documents, unless one asks for them
 const DIGITS = 4; // of a contribution and of its weights
+const SEARCHING = 300; // milliseconds until one says that an answer is under way
+const PAUSE = 1000; // milliseconds after a keystroke: a question has been asked, which is a step of the history, and is read out
+const MOST = 1000; // hits that can be asked for at once, and left out
+const WORDS = 12; // whose df are shown
+const CONDITION = /(^|\s)\+|"/; // words and phrases that every hit must have
+const EVERY_MARK = { max_fragments: 1000 };
 
 /** Show the view in an element; return what ends it. */
 export function showSearch(main, { names, numChunks, report }) {
   const results = h("section", { id: "results", "aria-live": "off" });
-  const told = h("p", { class: "told quiet", role: "status" });
-  const box = queryBox(() => search());
+  const told = h("p", { class: "told quiet" });
+  const words = h("p", { class: "words quiet" });
+  const status = h("p", { class: "unseen", role: "status" });
+  const box = queryBox();
   const later = debounced(WAIT, search);
+  const pause = debounced(PAUSE, () => {
+    settle();
+    status.textContent = told.textContent;
+  });
   box.addEventListener("input", (event) => {
     if (event.isComposing) return; // an input method has not made its characters yet
-    change({ q: box.value });
+    type({ q: box.value });
     later();
+    pause();
   });
   box.addEventListener("compositionend", () => box.dispatchEvent(new Event("input")));
   const documents = {}; // by namespace
@@ -35,9 +48,11 @@ export function showSearch(main, { names, numChunks, report }) {
     running = new AbortController();
     const { signal } = running;
     const state = current();
+    results.setAttribute("aria-busy", "true");
     if (!state.q.trim()) {
       report();
-      told.textContent = "";
+      results.removeAttribute("aria-busy");
+      told.textContent = words.textContent = "";
       results.replaceChildren(h("p", { class: "empty" }, t("start")), h("p", { class: "quiet" }, t("keys"), h("span", { class: "slash" }, t("slash"))),
         ...(documents[state.ns] ??= listed(names, state.ns, numChunks)));
       return;
@@ -45,6 +60,10 @@ export function showSearch(main, { names, numChunks, report }) {
     const asked = { query: state.q, k: Number(state.k), syntax: state.syntax === "1", ...place(state) };
     const grouped = state.group === "1" ? { group: { key: "source", size: HITS_OF_A_DOCUMENT } } : {};
     const began = performance.now();
+    const slow = setTimeout(() => {
+      told.textContent = t("searching");
+      words.textContent = "";
+    }, SEARCHING);
     try {
       const find = () => ask("search", { ...asked, ...grouped, highlight: true, max_text: SHOWN }, signal);
       let found = await find();
@@ -54,27 +73,40 @@ export function showSearch(main, { names, numChunks, report }) {
         found = await find();
       }
       const taken = performance.now() - began;
+      const wanted = { ...asked, ...grouped };
+      const shown = found.hits.length ? pages(found.hits, wanted) : [await nothing(asked, signal)];
+      clearTimeout(slow);
       report();
-      const shown = found.hits.length ? groups(found.hits, { ...asked, ...grouped }) : [await nothing(asked, signal)];
-      told.textContent = [counted(found.hits), t("time", { ms: Math.round(taken) }), completed].filter(Boolean).join(" · ");
-      results.replaceChildren(...shown, missing({ ...asked, ...grouped }, names));
+      told.textContent = [counted(found.hits, wanted), t("time", { ms: Math.round(taken) }), completed].filter(Boolean).join(" · ");
+      results.replaceChildren(...shown, missing(wanted, names));
       results.dataset.milliseconds = taken.toFixed(1);
       results.dataset.query = state.q;
+      results.removeAttribute("aria-busy");
+      reveal(results, state);
+      const counts = await frequencies(asked, signal).catch(() => []); // hits without them are hits
+      if (!signal.aborted) words.replaceChildren(...counts);
     } catch (error) {
-      if (error.name === "AbortError") return;
-      told.textContent = "";
+      if (signal.aborted) return; // another question has been asked
+      told.textContent = words.textContent = "";
+      results.replaceChildren(...(error instanceof ApiError ? [h("button", { type: "button", onclick: search }, t("retry"))] : []));
+      results.removeAttribute("aria-busy");
       report(error);
+    } finally {
+      clearTimeout(slow);
     }
   }
 
   main.replaceChildren(
-    h("form", { class: "query", role: "search", onsubmit: (event) => (event.preventDefault(), search()) },
+    h("form", { class: "query", role: "search", onsubmit: (event) => (event.preventDefault(), settle(), search()) },
       completing(box, () => place(current())), options(names, search)),
     told,
+    words,
+    status,
     results,
   );
   const keys = (event) => move(event, box, results);
   document.addEventListener("keydown", keys);
+  settle();
   search();
   box.focus({ preventScroll: true });
   return () => {
@@ -85,10 +117,12 @@ export function showSearch(main, { names, numChunks, report }) {
 
 /** Return the field of the query, filled from the address. */
 export function queryBox() {
-  return h("input", {
+  const box = h("input", {
     type: "search", id: "query", name: "q", value: current().q, placeholder: t("placeholder"), "aria-label": t("query"),
     autocomplete: "off", autocapitalize: "off", spellcheck: "false", enterkeyhint: "search",
   });
+  box.setSelectionRange(box.value.length, box.value.length); // typing goes on where the words end
+  return box;
 }
 
 /** Return the documents of each searched namespace; those of a large index, or of several, are read when one asks. */
@@ -98,11 +132,78 @@ function listed(names, ns, numChunks) {
   return searched.map((name) => showDocuments(name, open, (source) => go({ source })));
 }
 
-/** Count hits, and the documents that they are of. */
-function counted(hits) {
+/** Return the hits of a page, and what adds the next one. */
+function pages(hits, asked) {
+  const size = asked.k; // `asked` grows with the pages: what is not on them is missing
+  const most = Math.max(...hits.map((hit) => hit.score));
+  const more = h("button", { type: "button", class: "next", onclick: next }, t("next"));
+  let rank = hits.length;
+  more.hidden = isLast(hits, asked);
+
+  async function next() {
+    more.disabled = true;
+    try {
+      const { hits: found } = await ask("search", { ...asked, k: size, offset: asked.k, highlight: true, max_text: SHOWN });
+      asked.k += size;
+      more.before(...groups(found, asked, most, rank));
+      rank += found.length;
+      more.hidden = isLast(found, { ...asked, k: size }) || asked.k + size > MOST;
+    } catch (error) {
+      more.before(message(error));
+    }
+    more.disabled = false;
+  }
+  return [...groups(hits, asked, most, 0), more];
+}
+
+/** Return whether there are no more hits, or groups of them, than these. */
+function isLast(hits, { k, group }) {
+  return (group ? new Set(hits.map(groupOf)).size : hits.length) < k;
+}
+
+function groupOf(hit) {
+  return hasSource(hit) ? `source ${hit.metadata.source}` : `id ${hit.namespace} ${hit.id}`;
+}
+
+/** Say in how many chunks each word is, and how many chunks meet the conditions. */
+async function frequencies({ k, ...asked }, signal) {
+  const { query, syntax, ...where } = asked;
+  const { terms } = await ask("statistics/terms", { terms: query, ...where }, signal);
+  if (!terms.length) return [];
+  const listed = terms.slice(0, WORDS).map(({ term, df }) => h("span", { class: "word" }, `${typed(term, query)} ${format(df)}`));
+  const met = [t("ofChunks", { n: terms[0].num_chunks })];
+  if (syntax && CONDITION.test(query)) {
+    const { count } = await ask("search", { ...asked, k: MOST, max_text: 1 }, signal);
+    met.push(t(count < MOST ? "met" : "metOrMore", { n: count }));
+  }
+  return [t("inChunks"), " ", ...listed, " ", met.join(" · ")];
+}
+
+/** Return the word of a query that a term may be the stem of, as it was typed. */
+function typed(term, query) {
+  return query.match(/[\p{L}\p{N}]+/gu).find((word) => word.toLowerCase().startsWith(term.slice(0, Math.max(term.length - 1, 2)))) ?? term;
+}
+
+/** Show the hit and the panel that the address names. */
+function reveal(results, { hit: id, panel }) {
+  const hit = id && [...results.querySelectorAll(".hit")].find((each) => each.dataset.id === id);
+  if (!hit) return;
+  hit.scrollIntoView({ block: "center" });
+  hit.focus({ preventScroll: true });
+  hit.querySelector(`[data-panel="${CSS.escape(panel)}"][aria-expanded=false]`)?.click();
+}
+
+/** Count hits, and the documents that they are of; those of a page are the first of more. */
+function counted(hits, asked) {
   const documents = new Set(hits.filter(hasSource).map(({ namespace, metadata }) => `${namespace} ${metadata.source}`)).size;
-  const found = hits.length === 1 ? t("hit") : t("hits", { n: hits.length });
+  const isAll = isLast(hits, asked) && !isCut(hits, asked);
+  const found = hits.length === 1 ? t("hit") : t(isAll ? "hits" : "firstHits", { n: hits.length });
   return documents ? t("in", { hits: found, documents: t(documents === 1 ? "document" : "numDocuments", { n: documents }) }) : found;
+}
+
+/** Return whether a document has as many hits as it may have. */
+function isCut(hits, { group }) {
+  return group && hits.some((hit) => hits.filter((other) => groupOf(other) === groupOf(hit)).length === group.size);
 }
 
 function hasSource(hit) {
@@ -112,7 +213,7 @@ function hasSource(hit) {
 function options(names, search) {
   const state = current();
   const set = (name, value) => {
-    change({ [name]: value });
+    change({ [name]: value, hit: "", panel: "" });
     search();
   };
   const wanted = h("span", {}, t(state.group === "1" ? "documents" : "hitsWanted"));
@@ -132,16 +233,17 @@ function options(names, search) {
 
 /** Return the choice of a namespace; nothing if there is only one. */
 export function namespaces(names, state, choose) {
-  if (names.length < 2) return null;
+  const isKnown = state.ns === "*" || names.includes(state.ns);
+  if (names.length < 2 && isKnown) return null;
   const choices = [["*", t("allNamespaces")], ...names.map((name) => [name, name || t("defaultNamespace")])];
+  if (!isKnown) choices.push([state.ns, t("noNamespace", { name: state.ns })]);
   return h("label", {}, t("namespace"), " ",
     h("select", { id: "namespace", onchange: (event) => choose(event.target.value) },
       choices.map(([value, text]) => h("option", { value, selected: state.ns === value }, text))));
 }
 
 /** Put the hits of one document together; they follow each other. */
-function groups(hits, asked) {
-  const most = Math.max(...hits.map((hit) => hit.score));
+function groups(hits, asked, most, before) {
   const byDocument = [];
   for (const hit of hits) {
     const source = hit.metadata.source ?? hit.id;
@@ -149,13 +251,13 @@ function groups(hits, asked) {
     if (last?.source === source && last.namespace === hit.namespace) last.hits.push(hit);
     else byDocument.push({ source, namespace: hit.namespace, hits: [hit] });
   }
-  let rank = 0;
+  let rank = before;
   return byDocument.map((group) =>
     h("section", { class: "document" },
-      h("h2", {}, [group.hits[0].metadata.title ?? group.source].flat().join(" "), h("span", { class: "quiet path" }, pathOf(group))),
+      h("h2", {}, h("span", { class: "title" }, [group.hits[0].metadata.title ?? group.source].flat().join(" ")), h("span", { class: "quiet path" }, pathOf(group)), linkOf(group)),
       group.hits.map((hit) => showHit(hit, ++rank, most, asked)),
       hasSource(group.hits[0]) && h("div", { class: "beside" },
-        showDocument(group, t("allChunks"), (chunk) => (group.hits.some((hit) => hit.id === chunk.id) ? "hit" : whyNot(asked, chunk))),
+        showDocument(group, t("allChunks"), (chunk) => (group.hits.some((hit) => hit.id === chunk.id) ? "hit" : whyNot(asked, chunk)), (chunks) => marksIn(chunks, group.namespace, asked)),
         current().source !== group.source && h("button", { type: "button", onclick: () => go({ source: group.source }) }, t("searchIn")))));
 }
 
@@ -164,16 +266,32 @@ function pathOf({ source, namespace, hits }) {
   return [namespace, named].filter(Boolean).join(" · ");
 }
 
+/** Return a link to the source, if that has an address. */
+function linkOf({ source, hits }) {
+  const link = [hits[0].metadata.url, source].find((each) => /^https?:\/\//.test(each));
+  return link ? h("a", { class: "path", href: link, rel: "noreferrer", target: "_blank" }, t("open")) : null;
+}
+
+/** Return the highlights of chunks by their ids. */
+async function marksIn(chunks, namespace, { query, syntax }) {
+  const ids = chunks.map((chunk) => chunk.id);
+  const { hits } = await ask("search", { query, syntax, namespace, filter: { $id: { $in: ids } }, k: ids.length, highlight: EVERY_MARK, max_text: 1 });
+  return Object.fromEntries(hits.map((hit) => [hit.id, hit.highlights]));
+}
+
 function showHit(hit, rank, most, asked) {
   const detail = h("div", { class: "detail", hidden: true });
   const button = (name, show) => {
-    const pressed = h("button", { type: "button", "aria-expanded": "false" }, t(name));
+    const pressed = h("button", { type: "button", "aria-expanded": "false", "data-panel": name }, t(name));
     pressed.addEventListener("click", async () => {
       const opens = pressed.getAttribute("aria-expanded") === "false";
       for (const other of pressed.parentElement.querySelectorAll("[aria-expanded]")) other.setAttribute("aria-expanded", "false");
       detail.hidden = !opens;
       pressed.setAttribute("aria-expanded", String(opens));
-      if (opens) detail.replaceChildren(await show().catch((error) => message(error)));
+      change({ hit: hit.id, panel: opens ? name : "" });
+      detail.replaceChildren();
+      const shown = opens && (await show().catch((error) => message(error)));
+      if (pressed.getAttribute("aria-expanded") === "true") detail.replaceChildren(shown); // no other panel was asked for since
     });
     return pressed;
   };
@@ -185,11 +303,37 @@ function showHit(hit, rank, most, asked) {
       h("span", { class: "score" }, fixed(hit.score)),
       h("span", { class: "id" }, hit.id),
       h("span", { class: "quiet" }, headings.join(" › ")),
+      h("span", { class: "quiet" }, placeOf(hit)),
     ),
     h("p", { class: "text" }, body(hit)),
-    h("p", { class: "more" }, button("why", () => explain(hit, asked)), button("context", () => context(hit))),
+    h("p", { class: "more" }, button("why", () => explain(hit, asked)), button("context", () => context(hit, asked)), button("metadata", async () => metadata(hit)), copying(hit),
+      h("a", { href: address({ hit: hit.id, panel: "" }) }, t("link"))),
     detail,
   );
+}
+
+/** Say on which page a hit is, of which date, and how likely it answers. */
+function placeOf({ metadata: { page, date }, confidence }) {
+  const answers = confidence === undefined ? "" : t("confidence", { n: Math.round(100 * confidence) });
+  return [page === undefined ? "" : t("page", { n: page }), date, answers].filter(Boolean).join(" · ");
+}
+
+/** Return all metadata of a hit. */
+function metadata(hit) {
+  const shown = (value) => (typeof value === "string" ? value : JSON.stringify(value));
+  const entries = Object.entries({ ...(hit.namespace && { namespace: hit.namespace }), ...hit.metadata });
+  return h("dl", { class: "metadata" }, entries.map(([name, value]) => [h("dt", {}, name), h("dd", {}, shown(value))]));
+}
+
+/** Return a button that copies the whole text of a hit, where the browser lets pages copy. */
+function copying(hit) {
+  if (!navigator.clipboard) return null;
+  const copy = async (event) => {
+    const { text } = hit.characters ? await readChunk(hit.id, hit.namespace) : hit;
+    await navigator.clipboard.writeText(text);
+    event.target.textContent = t("copied");
+  };
+  return h("button", { type: "button", onclick: (event) => copy(event).catch((error) => event.target.after(message(error))) }, t("copy"));
 }
 
 /** Return the best sentences of a hit in the order of the text, or its beginning. */
@@ -249,22 +393,23 @@ function sums({ bm25_score: sum, factors: boosts, value }) {
   return [...before, ...boosts.map((boost) => row(boost.description, `× ${fixed(boost.value, DIGITS)}`)), row(t("score"), fixed(value, DIGITS))];
 }
 
-async function context(hit) {
+async function context(hit, { query, syntax }) {
   const chunk = await readChunk(hit.id, hit.namespace);
   const { text, start, end } = chunk.context ?? { text: chunk.text, start: 0, end: 0 };
+  const { highlights } = await ask("highlight", { query, syntax, text, namespace: hit.namespace, highlight: EVERY_MARK });
   const characters = Array.from(text);
-  const piece = (from, to) => characters.slice(from, to).join("");
-  return h("div", { class: "context" }, marked(piece(0, start)), h("b", {}, marked(piece(start, end))), marked(piece(end)));
+  const piece = (from, to) => {
+    const within = marksOf(highlights).map(([a, b]) => [Math.max(a, from), Math.min(b, to)]).filter(([a, b]) => a < b);
+    return marked(characters.slice(from, to).join(""), within, from);
+  };
+  return h("div", { class: "context" }, piece(0, start), h("b", {}, piece(start, end)), piece(end, characters.length));
 }
 
 /** Say why there is no hit, with the spelling that may be meant. */
 async function nothing(asked, signal) {
   const { diagnosis } = await ask("why", asked, signal);
-  const again = diagnosis.suggestion && h("button", { type: "button", class: "suggestion", onclick: () => {
-    change({ q: diagnosis.suggestion });
-    dispatchEvent(new HashChangeEvent("hashchange"));
-  } }, t("didYouMean", { text: diagnosis.suggestion }));
-  return h("div", { class: "empty" }, h("p", {}, t("nothing")), h("ul", {}, diagnosis.reasons.map((reason) => h("li", {}, reason.message))), again);
+  const again = diagnosis.suggestion && h("button", { type: "button", class: "suggestion", onclick: () => go({ q: diagnosis.suggestion }) }, t("didYouMean", { text: diagnosis.suggestion }));
+  return h("div", { class: "empty" }, h("p", {}, t("nothing")), h("ul", {}, diagnosis.reasons.map((reason) => h("li", {}, reasonText(reason)))), again);
 }
 
 /** Move between the field and the hits by keys. */

@@ -1,6 +1,8 @@
 // What the page shows, kept in the address, so that it can be shared and the browser's own history works.
 
-const DEFAULTS = { view: "search", q: "", k: "10", ns: "*", source: "", group: "1", syntax: "", prefix: "" };
+const DEFAULTS = { view: "search", q: "", k: "10", ns: "*", source: "", group: "1", syntax: "", prefix: "", hit: "", panel: "" };
+
+let isSettled = true; // whether what is shown is a step of the history, so that the next question is another one
 
 /** Return what the address says, with defaults. */
 export function current() {
@@ -14,14 +16,26 @@ export function address(changes) {
   return `#${new URLSearchParams(Object.fromEntries(next))}`;
 }
 
-/** Change the address; a keystroke is no step of the history, as a link to a view is. */
+/** Change the address of what is shown. */
 export function change(changes) {
   history.replaceState(null, "", address(changes));
 }
 
+/** Change the address to a question that is being typed: one step of the history, however many keystrokes it has. */
+export function type(changes) {
+  const isStep = isSettled && current().q.trim();
+  isSettled = false;
+  history[isStep ? "pushState" : "replaceState"](null, "", address({ ...changes, hit: "", panel: "" }));
+}
+
+/** Let what is shown stay in the history, where the next question does not replace it. */
+export function settle() {
+  isSettled = true;
+}
+
 /** Change the address, and show what it says. */
 export function go(changes) {
-  location.hash = address(changes);
+  location.hash = address({ hit: "", panel: "", ...changes });
 }
 
 /** Return the namespaces to search, as the API takes them. */

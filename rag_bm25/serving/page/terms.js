@@ -3,7 +3,7 @@
 import { ask } from "./api.js";
 import { bar, debounced, h } from "./dom.js";
 import { queryBox } from "./search.js";
-import { change, current, scope } from "./state.js";
+import { current, scope, type } from "./state.js";
 import { format, t } from "./texts.js";
 
 const TOP = 30;
@@ -33,7 +33,7 @@ export function showTerms(main, { report }) {
   const later = debounced(150, look);
   for (const [field, name] of [[box, "q"], [prefix, "prefix"]]) {
     field.addEventListener("input", () => {
-      change({ [name]: field.value });
+      type({ [name]: field.value });
       later();
     });
   }
