@@ -85,7 +85,7 @@ def _rules(page: Any, turned: int) -> Rules:
 def is_readable(page: Page) -> bool:
     """Whether the text of a page is letters, and not the signs that a font without names of them leaves."""
     text = "".join(span.text for row in page.rows for span in row)
-    signs = sum(not char.isalnum() and char not in FILL for char in text)
+    signs = len(text) - sum(map(str.isalnum, text)) - sum(map(text.count, FILL))
     return len(text) < LEAST or signs <= len(text) / 2
 
 
@@ -110,25 +110,24 @@ class _Characters:
     def spans(self) -> Iterator[tuple[int, Span]]:
         """Yield the text of one style on a line, with its direction."""
         run: list[str] = []
-        last, after, direction = NO_SPAN, 0, OBLIQUE
+        first, edge, after, direction = NO_SPAN, 0.0, 0, OBLIQUE
         for start, end, turned, span in self._words():
-            joint = self._between(last, span, after, start) if run and turned == direction else None
+            is_alike = run and turned == direction and _is_of_style(span, first)
+            joint = self._between(span.x0 - edge, span, after, start) if is_alike else None
             if joint is None:
                 if run:
-                    yield direction, last._replace(text="".join(run))
-                run, last = [span.text], span._replace(follows_blank=start > after)
+                    yield direction, first._replace(x1=edge, text="".join(run))
+                run, first, edge = [span.text], span._replace(follows_blank=start > after), span.x1
             else:
                 run += [joint, span.text]
-                last = last._replace(x1=max(last.x1, span.x1))
+                edge = max(edge, span.x1)
             direction, after = turned, end
         if run:
-            yield direction, last._replace(text="".join(run))
+            yield direction, first._replace(x1=edge, text="".join(run))
 
-    def _between(self, before: Span, span: Span, after: int, start: int) -> str | None:
-        """Return what is between two words of a line, None if they are apart."""
-        gap = span.x0 - before.x1
-        differs = max(abs(before.size - span.size), abs(before.y - span.y)) > ALIKE * span.size
-        if differs or before.is_bold != span.is_bold or gap < -span.size:
+    def _between(self, gap: float, span: Span, after: int, start: int) -> str | None:
+        """Return what is between a word and the one before it, None if they are apart."""
+        if gap < -span.size:
             return None
         if gap > CELL * span.size and (start != after + 1 or gap > self._width(after) + BLANK * span.size):
             return None
@@ -194,6 +193,11 @@ class _Characters:
         name, flags = create_string_buffer(NAME), c_int()
         self._pdfium.FPDFText_GetFontInfo(self._page, at, name, NAME, byref(flags))
         return bool(_BOLD.search(name.value)) or self._pdfium.FPDFText_GetFontWeight(self._page, at) >= BOLD_WEIGHT
+
+
+def _is_of_style(span: Span, other: Span) -> bool:
+    limit = ALIKE * span.size
+    return span.is_bold == other.is_bold and abs(other.size - span.size) <= limit and abs(other.y - span.y) <= limit
 
 
 def _turned(box: _Box, direction: int, page: _Box) -> _Box:
