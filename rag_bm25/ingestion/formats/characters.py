@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from ctypes import addressof, byref, c_double, c_int, create_string_buffer
+from ctypes import addressof, byref, c_double, c_float, c_int, create_string_buffer
 from math import atan2, hypot, pi
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rag_bm25.ingestion.formats.layout import BLANK, CELL, HYPHENS, Page, Span, rows_of
+from rag_bm25.ingestion.formats.layout import BLANK, CELL, HYPHENS, MIN_ROWS, Page, Span, rows_of
+from rag_bm25.ingestion.formats.ruling import THIN, Rules
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,6 +21,7 @@ ALIKE = 0.1  # em that sizes and lines of one style differ
 MIN_SIZE, MAX_SIZE = 1.0, 999.0  # points
 BOLD_WEIGHT = 600
 OUTLINED = 2  # the mode of text that is filled and drawn around: bold, where a font has no bold letters
+MAX_OBJECTS = 20_000  # of a page whose lines are read
 NAME = 80  # bytes of the name of a font
 LEAST = 50  # characters of a page that tell whether it can be read
 FILL = " .·…_-–—=*|"  # signs that pages have many of: leaders, lines to be filled in, and rules
@@ -55,13 +57,35 @@ def read_page(page: Any) -> Page:
     turned = page.get_rotation() // 90
     size = (right - left, top - bottom) if turned % 2 == 0 else (top - bottom, right - left)
     upright = rows_of(spans.pop(turned, []))
-    return Page(*size, upright, [row for _, each in sorted(spans.items()) for row in rows_of(each)])
+    aside = [row for _, each in sorted(spans.items()) for row in rows_of(each)]
+    rules = _rules(page, turned) if sum(len(row) > 1 for row in upright) >= MIN_ROWS else Rules()
+    return Page(*size, upright, aside, rules)
+
+
+def _rules(page: Any, turned: int) -> Rules:
+    """Read the lines and boxes of a page; a drawing of very many has no tables."""
+    from pypdfium2 import raw
+
+    count = raw.FPDFPage_CountObjects(page.raw)
+    objects = (raw.FPDFPage_GetObject(page.raw, at) for at in range(count if count <= MAX_OBJECTS else 0))
+    paths = (each for each in objects if raw.FPDFPageObj_GetType(each) == raw.FPDF_PAGEOBJ_PATH)
+    edges = [c_float() for _ in range(4)]
+    places = [byref(edge) for edge in edges]
+    fill, is_drawn = c_int(), c_int()
+    found = []
+    for path in paths:
+        if raw.FPDFPageObj_GetBounds(path, *places):
+            x0, y0, x1, y1 = (edge.value for edge in edges)
+            is_line = min(x1 - x0, y1 - y0) <= THIN
+            if is_line or (raw.FPDFPath_GetDrawMode(path, byref(fill), byref(is_drawn)) and is_drawn.value):
+                found.append(_turned((x0, y0, x1, y1), turned, page.get_bbox()))
+    return Rules.of(found)
 
 
 def is_readable(page: Page) -> bool:
     """Whether the text of a page is letters, and not the signs that a font without names of them leaves."""
     text = "".join(span.text for row in page.rows for span in row)
-    signs = sum(not char.isalnum() and char not in FILL for char in text)
+    signs = len(text) - sum(map(str.isalnum, text)) - sum(map(text.count, FILL))
     return len(text) < LEAST or signs <= len(text) / 2
 
 
@@ -86,25 +110,24 @@ class _Characters:
     def spans(self) -> Iterator[tuple[int, Span]]:
         """Yield the text of one style on a line, with its direction."""
         run: list[str] = []
-        last, after, direction = NO_SPAN, 0, OBLIQUE
+        first, edge, after, direction = NO_SPAN, 0.0, 0, OBLIQUE
         for start, end, turned, span in self._words():
-            joint = self._between(last, span, after, start) if run and turned == direction else None
+            is_alike = run and turned == direction and _is_of_style(span, first)
+            joint = self._between(span.x0 - edge, span, after, start) if is_alike else None
             if joint is None:
                 if run:
-                    yield direction, last._replace(text="".join(run))
-                run, last = [span.text], span._replace(follows_blank=start > after)
+                    yield direction, first._replace(x1=edge, text="".join(run))
+                run, first, edge = [span.text], span._replace(follows_blank=start > after), span.x1
             else:
                 run += [joint, span.text]
-                last = last._replace(x1=max(last.x1, span.x1))
+                edge = max(edge, span.x1)
             direction, after = turned, end
         if run:
-            yield direction, last._replace(text="".join(run))
+            yield direction, first._replace(x1=edge, text="".join(run))
 
-    def _between(self, before: Span, span: Span, after: int, start: int) -> str | None:
-        """Return what is between two words of a line, None if they are apart."""
-        gap = span.x0 - before.x1
-        differs = max(abs(before.size - span.size), abs(before.y - span.y)) > ALIKE * span.size
-        if differs or before.is_bold != span.is_bold or gap < -span.size:
+    def _between(self, gap: float, span: Span, after: int, start: int) -> str | None:
+        """Return what is between a word and the one before it, None if they are apart."""
+        if gap < -span.size:
             return None
         if gap > CELL * span.size and (start != after + 1 or gap > self._width(after) + BLANK * span.size):
             return None
@@ -170,6 +193,22 @@ class _Characters:
         name, flags = create_string_buffer(NAME), c_int()
         self._pdfium.FPDFText_GetFontInfo(self._page, at, name, NAME, byref(flags))
         return bool(_BOLD.search(name.value)) or self._pdfium.FPDFText_GetFontWeight(self._page, at) >= BOLD_WEIGHT
+
+
+def _is_of_style(span: Span, other: Span) -> bool:
+    limit = ALIKE * span.size
+    return span.is_bold == other.is_bold and abs(other.size - span.size) <= limit and abs(other.y - span.y) <= limit
+
+
+def _turned(box: _Box, direction: int, page: _Box) -> _Box:
+    """Return left, top, right and bottom of a box, as a page is read."""
+    (x0, y0, x1, y1), (left, bottom, right, top) = box, page
+    return (
+        (x0 - left, top - y1, x1 - left, top - y0),
+        (y0 - bottom, x0 - left, y1 - bottom, x1 - left),
+        (right - x1, y0 - bottom, right - x0, y1 - bottom),
+        (top - y1, right - x1, top - y0, right - x0),
+    )[direction]
 
 
 def _turn(box: _Box, style: _Style, page: _Box) -> tuple[float, float, float]:

@@ -13,6 +13,8 @@ from itertools import accumulate, chain, dropwhile, groupby, pairwise
 from statistics import median
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from rag_bm25.ingestion.formats.ruling import Rules
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -37,6 +39,7 @@ EVEN = 0.7  # of the longest lines: most lines of prose
 LETTERS = 0.6  # of the characters of prose
 MIN_ROWS = 2  # of a table
 MAX_CELLS = 100  # of a row
+MAX_ROW = 6  # lines of a row between rules
 MAX_SINGLE = 2  # lines of a cell that stand alone
 LOOK_BACK = 9  # rows
 FAR = 2.5  # line distances between rows
@@ -112,6 +115,7 @@ class Page:
     height: float
     rows: list[Row]
     aside: list[Row] = field(default_factory=list)
+    rules: Rules = field(default_factory=Rules)
 
 
 def text_of(row: Iterable[Span]) -> str:
@@ -215,10 +219,10 @@ def _join(run: Row) -> Span:
 # Columns
 
 
-def regions(rows: Sequence[Row]) -> Iterator[list[Row]]:
+def regions(rows: Sequence[Row], rules: Rules | None = None) -> Iterator[list[Row]]:
     """Yield the rows of a page in the order of reading: columns, and what is above, between and below them."""
     whole: list[Row] = []
-    for is_table, band in _bands(rows):
+    for is_table, band in _bands(rows, rules or Rules()):
         parts = [band] if is_table else list(_columns(band))
         if len(parts) == 1:
             whole += band
@@ -229,10 +233,12 @@ def regions(rows: Sequence[Row]) -> Iterator[list[Row]]:
         yield whole
 
 
-def _bands(rows: Sequence[Row]) -> Iterator[tuple[bool, list[Row]]]:
-    """Set rows of many cells apart, which no column has: a table may be as wide as the page."""
+def _bands(rows: Sequence[Row], rules: Rules) -> Iterator[tuple[bool, list[Row]]]:
+    """Set apart rows that no column has: those of many cells, and of tables as wide as the page by their rules."""
+    left, right = min(row[0].x0 for row in rows), max(row[-1].x1 for row in rows)
+    edges = [edge for table in rules.tables(left, right) for edge in table]
     band: list[Row] = []
-    for is_table, group in groupby(rows, _has_many_cells):
+    for is_table, group in groupby(rows, lambda row: bisect_left(edges, row[0].y) % 2 or _has_many_cells(row)):
         found = list(group)
         if is_table and len(found) >= MIN_LINES:
             yield from ((False, each) for each in [band] if band)
@@ -416,21 +422,41 @@ def _is_further_line(rows: Sequence[Row], at: int, usual: float) -> bool:
     return len(rows[at]) == 1 and rows[at][0].y - rows[at - 1][0].y < NEAR * usual
 
 
-def _cells_of(rows: Sequence[Row]) -> list[list[str]]:
+def _cells_of(rows: Sequence[Row], rules: Rules) -> list[list[str]]:
     """Return the cells of a table's rows, one for each column."""
     full = [row for row in rows if len(row) > 1]
     usual = median(after[0].y - before[0].y for before, after in pairwise(full))
     gutters = _gutters(full)
+    bands, single = _ruled_bands(rows, rules)
     table: list[list[list[str]]] = []
     begins = True
     for at, row in enumerate(rows):
-        begins = at == 0 or not _is_of_same_cells(rows, at, usual, begins=begins)
+        is_same = at > 0 and (bands[at] in single or _is_of_same_cells(rows, at, usual, begins=begins))
+        begins = not is_same or bands[at] != bands[at - 1]
         if begins:
             table.append([[] for _ in range(len(gutters) + 1)])
         for span in row:
             middle = (span.x0 + min(span.x1, span.x0 + 2 * span.size)) / 2
             table[-1][bisect_left(gutters, middle)].append(span.text)
     return [[_LEADER.sub("", _joined_text(cell)) for cell in cells] for cells in table]
+
+
+def _ruled_bands(rows: Sequence[Row], rules: Rules) -> tuple[list[int], set[int]]:
+    """Return between which rules each line is, and between which of them there is one row."""
+    left, right = min(row[0].x0 for row in rows), max(row[-1].x1 for row in rows)
+    lines = rules.between_rows(left, right, rows[0][0].y, rows[-1][0].y)
+    bands = [bisect_left(lines, row[0].y) for row in rows]
+    most = max(map(len, rows))
+    groups = groupby(zip(bands, rows, strict=True), key=lambda each: each[0]) if lines else ()
+    return bands, {band for band, group in groups if _is_one_row([row for _, row in group], most)}
+
+
+def _is_one_row(rows: Sequence[Row], most: int) -> bool:
+    """Whether lines are few, and at most one has most cells, one has numbers and one has a label."""
+    full = sum(len(row) > 2 / 3 * most for row in rows)
+    numbers = sum(any(_NUMBER.fullmatch(span.text) for span in row) for row in rows)
+    labels = sum(":" in text_of(row) for row in rows)
+    return len(rows) <= MAX_ROW and max(full, numbers, labels) <= 1
 
 
 def _is_of_same_cells(rows: Sequence[Row], at: int, usual: float, *, begins: bool) -> bool:
@@ -668,7 +694,7 @@ def blocks(pages: Sequence[Page], outline: Sequence[Mapping[str, int]]) -> list[
     parts = [
         [
             list(_apart_from_titles(_unstretched(region), titles))
-            for region in [*regions(page.rows), page.aside]
+            for region in [*(regions(page.rows, page.rules) if page.rows else ()), page.aside]
             if region
         ]
         for page, titles in zip(pages, outline, strict=True)
@@ -677,11 +703,11 @@ def blocks(pages: Sequence[Page], outline: Sequence[Mapping[str, int]]) -> list[
     sizes = _sizes(pages)
     if is_known and sizes:
         sizes = sizes._replace(has_bold=False)  # bold lines that the outline leaves out are seldom headings
-    for found, titles in zip(parts, outline, strict=True):
+    for page, found, titles in zip(pages, parts, outline, strict=True):
         document.page()
         headings = _Headings(dict(titles) if is_known else {}, sizes)
         for region in found:
-            _add_region(document, region, headings)
+            _add_region(document, region, headings, page.rules)
     return document.finish()
 
 
@@ -694,7 +720,7 @@ def _apart_from_titles(rows: Iterable[Row], titles: Mapping[str, int]) -> Iterat
             yield row
 
 
-def _add_region(document: _Document, rows: Sequence[Row], headings: _Headings) -> None:
+def _add_region(document: _Document, rows: Sequence[Row], headings: _Headings, rules: Rules) -> None:
     leading = _leading(rows)
     edges = _right_edges(rows, leading)
     before, last, at = document.last, None, 0
@@ -702,7 +728,7 @@ def _add_region(document: _Document, rows: Sequence[Row], headings: _Headings) -
         row, start = rows[at], at
         at = _table_end(rows, start, leading)
         if at > start:
-            document.table(_with_header(_cells_of(rows[start:at])))
+            document.table(_with_header(_cells_of(rows[start:at], rules)))
             last = None
             continue
         at, level = headings.find(rows, start, leading)

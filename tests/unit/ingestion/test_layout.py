@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_bm25.ingestion.formats.layout import Page, Row, Span, blocks, regions, rows_of
+from rag_bm25.ingestion.formats.ruling import Rules
 
 PROSE = "the pump moves water from the well up to the tank"
 
@@ -301,4 +302,14 @@ def test_a_title_of_the_outline_ends_a_heading_in_larger_type() -> None:
 )
 def test_hostile_pages_are_read_in_their_time(spans: list[Span]) -> None:
     half, whole = (num_calls(lambda count=count: shown(spans[:count])) for count in (10_000, 20_000))
+    assert whole < 2.5 * half
+
+
+def test_hostile_rules_are_read_in_their_time() -> None:
+    def read(count: int) -> object:
+        rules = Rules.of((0, n / 20, 600, n / 20) for n in range(count))
+        cells = rows_of([line("x", 90 * at, 12 * n) for n in range(count // 40) for at in range(5)])
+        return blocks([Page(600, 800, cells, rules=rules)], [{}])
+
+    half, whole = (num_calls(lambda count=count: read(count)) for count in (10_000, 20_000))
     assert whole < 2.5 * half
