@@ -88,7 +88,7 @@ def test_a_day_is_found_before_others_however_it_is_written(asked: str) -> None:
         "2023-08-06T12:30:45Z",
         "5 items in 2023, 08 new",
     ]
-    index = BM25Index.from_store(MemoryStore(), config=IndexConfig(12))
+    index = BM25Index.from_store(MemoryStore(), config=IndexConfig(30))
     index.add([f"{text} 会议 meeting" for text in [*others, *DAYS]], ids=[*others, *DAYS])
     assert set(found(index, asked, k=5)) == set(DAYS)
     assert set(found(index, Query("会议", must=[asked]))) == set(DAYS)
