@@ -65,8 +65,8 @@ MUTANTS = [
     Mutant("index/writing/pipeline", "        require_analyzer(self._encoder.analyzer)\n", ""),
     Mutant("index/maintenance/verification", "    require_analyzer(encoder.analyzer)\n", ""),
     # Conditions and suggestions
-    Mutant("query/conditions", "words |= set() if terms else set(PhraseText.of(analyzer, text).words)", "pass"),
-    Mutant("query/conditions", "signs = None if terms or words else _pattern_of(text)", "signs = None"),
+    Mutant("query/conditions", "words |= set() if every else set(PhraseText.of(analyzer, text).words)", "pass"),
+    Mutant("query/conditions", "signs = None if every or words else _pattern_of(text)", "signs = None"),
     Mutant("query/correction", ", -forms[form], form), default", ", form), default"),
     # The log
     Mutant(f"{LOG}/keys", " if len(some) == parts\n", "\n"),
