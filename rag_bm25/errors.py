@@ -27,6 +27,9 @@ written by a programmer: ``k``, ``fusion``, ``statistics``, ``syntax``, ``feedba
 
 from __future__ import annotations
 
+import os
+import re
+
 REINDEX = "`rag-bm25 reindex --to-collection NAME` makes a new index from its texts"
 """The way out of an index of an earlier format."""
 
@@ -99,7 +102,18 @@ class ReadOnlyError(RagBM25Error, PermissionError):
 
 
 class MissingExtraError(RagBM25Error, ImportError):
-    """An optional package is not installed; the message names the extra."""
+    """An optional package is not installed; the message names the extra.
+
+    Parameters
+    ----------
+    message : str
+        What needs it, and how it is installed.
+    """
+
+    def __init__(self, message: str = "") -> None:
+        if "RAG_BM25_IMAGE" in os.environ:  # which has no pip
+            message = re.sub(r"pip install (?:--\S+ )?", "build an image with ", message)
+        super().__init__(message)
 
 
 class StoreError(RagBM25Error, ConnectionError):

@@ -159,6 +159,13 @@ def test_links_lead_somewhere() -> None:
             assert not anchor or anchor in anchors(goal), f"{page.name}: {link}{anchor}"
 
 
+def test_links_of_chinese_pages_go_to_chinese_pages() -> None:
+    for page in (*ROOT.glob("*.zh-CN.md"), *DOCS.glob("*.zh-CN.md")):
+        for label, name in re.findall(r"\[([^]]*)\]\(([^):#]*\.md)", page.read_text(encoding="utf-8")):
+            twin = page.parent / name.replace(".md", ".zh-CN.md")
+            assert label == "English" or ".zh-CN" in name or not twin.exists(), f"{page.name}: {name}"
+
+
 def test_files_that_are_named_are_there() -> None:
     for page in (*ROOT.glob("*.md"), *DOCS.rglob("*.md")):
         for word in " ".join(re.findall(r"`([^`\n]+)`", page.read_text(encoding="utf-8"))).split():

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from support.answers import give_model
-from support.command_line import Databases, run, run_json
+from support.command_line import Databases, assert_fails, run, run_json
 
 from rag_bm25 import (
     MMR,
@@ -260,3 +260,12 @@ def test_commands_of_one_refuse_several(databases: Databases, command: tuple[str
     result = run(*command, option, "n", f"{option}=m")
     assert (result.exit_code, databases.opened) == (2, [])
     assert f"{option}: must be given once" in result.stderr
+
+
+@pytest.mark.usefixtures("databases")
+def test_every_option_has_a_variable(docs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAG_BM25_COLLECTION", "nope")
+    assert_fails(run("search", "law"), "nope")
+    assert run("search", "law", "--collection", "docs").exit_code == 0
+    monkeypatch.setenv("RAG_BM25_K", "0")
+    assert run("search", "law", "--collection", "docs").exit_code == 2

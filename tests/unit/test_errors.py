@@ -51,3 +51,9 @@ def test_locked_store_is_a_store_error() -> None:
 def test_docstring_shows_every_error() -> None:
     tree = errors.__doc__ or ""
     assert [name for name in NAMES if name not in tree] == []
+
+
+def test_in_the_image_nobody_is_sent_to_pip(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAG_BM25_IMAGE", "1")
+    error = errors.MissingExtraError('measuring needs ir-measures: pip install "rag-bm25[eval]"')
+    assert str(error) == 'measuring needs ir-measures: build an image with "rag-bm25[eval]"'

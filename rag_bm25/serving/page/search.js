@@ -362,7 +362,7 @@ async function explain(hit, { group, ...asked }) {
     ...[term.query_weight, term.weight, term.idf].map((value) => h("td", {}, fixed(value, DIGITS))),
     ...[factors(term), format(term.tf), format(term.df), ...fields.map(() => occurrences(term))].map((value) => h("td", {}, value)));
   return h("div", { class: "explanation" },
-    h("div", { class: "scroll" }, h("table", {},
+    h("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": t("why") }, h("table", {},
       h("thead", {}, h("tr", {}, heads.map((name) => h("th", { scope: "col", class: name === "contribution" ? "wide" : null }, t(name))))),
       h("tbody", {}, found.map(row)),
       h("tfoot", {}, sums(explanation)))),

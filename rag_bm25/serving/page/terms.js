@@ -52,7 +52,7 @@ function table(terms) {
     h("th", { scope: "row" }, term),
     h("td", { class: "wide" }, bar(n ? df / n : 0, t("numChunks", { df, n })), h("span", {}, format(df))),
     h("td", { class: "wide" }, bar(idf / highest, format(idf)), h("span", {}, format(idf))));
-  return h("div", { class: "scroll" }, h("table", {},
+  return h("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": t("terms") }, h("table", {},
     h("thead", {}, h("tr", {}, ["term", "df", "idf"].map((name) => h("th", { scope: "col", class: name === "term" ? null : "wide" }, t(name))))),
     h("tbody", {}, terms.map(row))));
 }

@@ -213,6 +213,8 @@ def test_chunks_are_read_by_id_and_by_source(asker: Any) -> None:
     assert around["ids"] == ["law.txt#0", "law.txt#1", "law.txt#2"]
     page = asker.get(f"{API}/chunks", source="law.txt", offset=1, limit=1).json()
     assert (ids(page["chunks"]), page["total"], page["offset"]) == (["law.txt#1"], 3, 1)
+    page = asker.get(f"{API}/chunks", source="law.txt", around="law.txt#2", limit=2).json()
+    assert (ids(page["chunks"]), page["offset"]) == (["law.txt#2"], 2)
     assert asker.get(f"{API}/chunks/x", namespace="tenant").json()["id"] == "x"
     assert_refused(asker.get(f"{API}/chunks/x"), 404, "not_found")
 
