@@ -77,7 +77,8 @@ class IngestReport:
         Reasons of the first rejected rows, at most 10 of a source and 100 in all.
     left_out : dict of str to int
         Number of characters of PDF files that were left out on purpose, by kind: ``"running lines"``,
-        ``"page numbers"`` and ``"contents"``. Files that have not changed are not read, and do not count.
+        ``"page numbers"``, ``"line numbers"`` and ``"contents"``. Files that have not changed are not read, and do
+        not count.
     """
 
     files: int
