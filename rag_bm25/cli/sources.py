@@ -84,7 +84,7 @@ class ReadingFlags:
     repeated: Annotated[
         bool | None,
         opt.option(
-            "Keep what pages of PDF repeat: running heads and feet, page numbers, and contents.",
+            "Keep what pages of PDF repeat: running heads and feet, numbers of pages and lines, and contents.",
             "--repeated/--no-repeated",
         ),
     ] = None

@@ -77,8 +77,9 @@ class IngestReport:
     reasons : list of str
         Reasons of the first rejected rows, at most 10 of a source and 100 in all.
     left_out : dict of str to int
-        Number of characters that were left out, by kind: of PDF ``"running lines"``, ``"page numbers"`` and
-        ``"contents"``; of Word ``"comments"``, and what its reader does not know. Unchanged files do not count.
+        Number of characters that were left out, by kind: of PDF ``"running lines"``, ``"page numbers"``,
+        ``"line numbers"`` and ``"contents"``; of Word ``"comments"``, and what its reader does not know. Unchanged
+        files do not count.
     """
 
     files: int

@@ -63,7 +63,7 @@ class ReadOptions:
     hidden : bool
         Whether the hidden sheets, rows, columns and slides of Office files are read, too.
     repeated : bool
-        Whether what pages of PDF repeat is kept: running heads and feet, page numbers, and contents.
+        Whether what pages of PDF repeat is kept: running heads and feet, numbers of pages and lines, and contents.
     read : callable of Path to str or None, optional
         A reader of one's own: returns the text of a document as Markdown, or None to have it read as it is by default.
         If it raises an exception, the file has failed.

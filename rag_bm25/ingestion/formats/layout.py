@@ -367,14 +367,17 @@ def _table_end(rows: Sequence[Row], start: int, leading: float) -> int:
             above, full, end = row, full + 1, at + 1
             edges.append(_edges(row))
         elif (
-            len(row) > 1 or at - end >= MAX_SINGLE or _is_caption(step, distances) or not _is_cell(row[0], left, right)
+            len(row) > 1
+            or at - end >= MAX_SINGLE
+            or _is_caption(step, distances)
+            or not _is_cell(row[0], left, right, above)
         ):
             break
         left, right = min(left, row[0].x0), max(right, row[-1].x1)
     if full < MIN_ROWS:
         return start
     usual = median(distances)
-    while end < len(rows) and _is_further_line(rows, end, usual) and _is_cell(rows[end][0], left, right):
+    while end < len(rows) and _is_further_line(rows, end, usual) and _is_cell(rows[end][0], left, right, above):
         end += 1
     return end
 
@@ -411,10 +414,11 @@ def _gaps(row: Row) -> list[tuple[float, float]]:
     return [(before.x1, after.x0) for before, after in pairwise(row)]
 
 
-def _is_cell(span: Span, left: float, right: float) -> bool:
-    """Whether text alone on its line may be the next line of a cell, and no prose."""
-    is_inside = left - span.size < span.x0 and span.x1 < right + span.size
-    return is_inside and span.x1 - span.x0 <= WIDEST_CELL * (right - left)
+def _is_cell(span: Span, left: float, right: float, above: Row) -> bool:
+    """Whether text alone on its line may be the next line of a cell, and no prose; names may begin left of theirs."""
+    is_below_first = left - COLUMN * span.size < span.x0 and span.x1 < above[1].x0
+    is_inside = is_below_first or left - span.size < span.x0
+    return is_inside and span.x1 < right + span.size and span.x1 - span.x0 <= WIDEST_CELL * (right - left)
 
 
 def _is_further_line(rows: Sequence[Row], at: int, usual: float) -> bool:

@@ -1,4 +1,4 @@
-"""Find what pages repeat: running heads and feet, page numbers, and contents."""
+"""Find what pages repeat: running heads and feet, numbers of pages and lines, and contents."""
 
 from __future__ import annotations
 

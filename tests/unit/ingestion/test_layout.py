@@ -146,6 +146,13 @@ def test_a_caption_between_tables_is_in_none() -> None:
     assert shown(page)[4:] == ["Tanks", "Kind|Size", "Oil|7"]
 
 
+def test_a_name_that_begins_left_of_its_header_is_a_cell() -> None:
+    page = [line("Item", 70, 100), line("Open", 250, 100), line("Shut", 350, 100), line("Current", 50, 114)]
+    for at, name in enumerate(("Cash", "Bank", "Debt")):
+        page += [line(text, x, 128 + 14 * at) for text, x in ((name, 60), ("23.1", 250), ("20.9", 350))]
+    assert shown(page)[1:4] == ["Item|Open|Shut", "Current||", "Cash|23.1|20.9"]
+
+
 def test_leaders_are_no_part_of_a_cell() -> None:
     page = [
         line("Bolt ........", 50, 100),
