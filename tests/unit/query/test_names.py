@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -31,7 +33,7 @@ def index_of(*texts: str) -> BM25Index:
     return filled({str(number): text for number, text in enumerate(texts)}, CONFIG)
 
 
-def found(index: BM25Index, query: Query | str, **options: object) -> list[str]:
+def found(index: BM25Index, query: Query | str, **options: Any) -> list[str]:
     return [hit.id for hit in index.search(query, **options)]
 
 
