@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from rag_bm25.ingestion.formats.numbering import in_brackets
@@ -19,11 +20,13 @@ class Formula:
     """A formula whose elements are read one by one; what is not closed ends with it."""
 
     def __init__(self) -> None:
+        self._num_open = Counter[str]()  # by tag
         self._open: list[tuple[str, Mapping[str, str], list[str]]] = [("math", {}, [])]
 
     def start(self, tag: str, given: Mapping[str, str]) -> None:
         """Begin an element."""
         self._open.append((tag, given, []))
+        self._num_open[tag] += 1
 
     def write(self, text: str) -> None:
         """Take the text of an element."""
@@ -32,7 +35,7 @@ class Formula:
 
     def end(self, tag: str) -> None:
         """End an element, and those within it."""
-        if tag in {name for name, _, _ in self._open[1:]}:
+        if self._num_open[tag]:
             while self._close() != tag:
                 pass
 
@@ -44,6 +47,7 @@ class Formula:
 
     def _close(self) -> str:
         tag, given, parts = self._open.pop()
+        self._num_open[tag] -= 1
         self._open[-1][2].append(_text(tag, given, parts))
         return tag
 

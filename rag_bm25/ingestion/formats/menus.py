@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 BOXES = {"div", "section", "aside", "header", "form"}
@@ -40,6 +41,7 @@ class Boxes:
         self.menus: set[int] = set()
         self._count = 0
         self._open = [Box("", -1)]
+        self._num_open = Counter[str]()  # by tag
         self._after_heading = False
 
     def start(self, tag: str) -> int:
@@ -47,12 +49,13 @@ class Boxes:
         if tag not in BOXES:
             return -1
         self._open.append(Box(tag, self._count, self._after_heading))
+        self._num_open[tag] += 1
         self._count += 1
         return self._open[-1].number
 
     def end(self, tag: str) -> None:
         """End an element, and the boxes within it that were not closed."""
-        if tag in BOXES and any(box.tag == tag for box in self._open):
+        if self._num_open[tag]:
             while self._close() != tag:
                 pass
 
@@ -83,6 +86,7 @@ class Boxes:
 
     def _close(self) -> str:
         box, outer = self._open.pop(), self._open[-1]
+        self._num_open[box.tag] -= 1
         outer.letters += box.letters
         outer.linked += box.linked
         outer.links += box.links
