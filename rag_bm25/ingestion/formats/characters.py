@@ -29,6 +29,7 @@ NO_SPAN = Span(0, 0, 0, 0, "")
 _BOLD = re.compile(rb"bold|black|heavy|demi|[-,]bd|cmbx", re.IGNORECASE)
 _HYPHENS = "".join(HYPHENS[:2])
 _WORD = re.compile(rf"[^\s\u200b\ufeff{_HYPHENS}]+[{_HYPHENS}]?|[{_HYPHENS}]")
+_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 _CONTROL = re.compile(r"[\0\1\x03-\x08\x0e-\x1f\x7f]")  # a letter whose font does not tell what it is
 
 
@@ -116,14 +117,14 @@ class _Characters:
             joint = self._between(span.x0 - edge, span, after, start) if is_alike else None
             if joint is None:
                 if run:
-                    yield direction, first._replace(x1=edge, text="".join(run))
+                    yield direction, first._replace(x1=edge, text=_text_of(run))
                 run, first, edge = [span.text], span._replace(follows_blank=start > after), span.x1
             else:
                 run += [joint, span.text]
                 edge = max(edge, span.x1)
             direction, after = turned, end
         if run:
-            yield direction, first._replace(x1=edge, text="".join(run))
+            yield direction, first._replace(x1=edge, text=_text_of(run))
 
     def _between(self, gap: float, span: Span, after: int, start: int) -> str | None:
         """Return what is between a word and the one before it, None if they are apart."""
@@ -193,6 +194,12 @@ class _Characters:
         name, flags = create_string_buffer(NAME), c_int()
         self._pdfium.FPDFText_GetFontInfo(self._page, at, name, NAME, byref(flags))
         return bool(_BOLD.search(name.value)) or self._pdfium.FPDFText_GetFontWeight(self._page, at) >= BOLD_WEIGHT
+
+
+def _text_of(run: list[str]) -> str:
+    """Join the words of a line; a character of two units is one again."""
+    text = "".join(run)
+    return _PAIR.sub(lambda pair: pair[0].encode("utf-16", "surrogatepass").decode("utf-16"), text)
 
 
 def _is_of_style(span: Span, other: Span) -> bool:

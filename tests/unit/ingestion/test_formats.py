@@ -29,6 +29,7 @@ from rag_bm25.ingestion.documents import Document
 from rag_bm25.ingestion.formats import extraction
 from rag_bm25.ingestion.formats.archives import open_archive
 from rag_bm25.ingestion.formats.building import TextBuilder
+from rag_bm25.ingestion.formats.characters import _text_of
 from rag_bm25.ingestion.formats.extraction import answer
 from rag_bm25.ingestion.formats.html import write_html
 from rag_bm25.ingestion.formats.numbering import spell
@@ -437,6 +438,10 @@ def test_pdf(tmp_path: Path) -> None:
     assert document.title == "Guide"
     assert headings(document) == [(1, "Intro", "Intro"), (1, "Setup", "2 Setup")]
     assert [document.text[page:].split("\n")[0] for page in document.pages] == ["Intro", "2 Setup"]
+
+
+def test_characters_of_two_units_are_one() -> None:
+    assert _text_of(["\ud835\udc65", " ", "2"]) == "\U0001d465 2"
 
 
 def test_pdf_without_its_running_lines_and_contents(tmp_path: Path) -> None:
