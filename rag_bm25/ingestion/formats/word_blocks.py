@@ -22,11 +22,11 @@ _NO_HEADING = re.compile(rf"title|caption|toc|{CODE}", re.IGNORECASE)  # ids of 
 _LABEL = re.compile(r".*\w.*[^\s.。;；,，:：!！]", re.DOTALL)
 
 
-def mark_blocks(document: ET.Element, styles: ET.Element) -> bool:
-    """Give code and headings styles of their own, and return whether headings were found by their type."""
+def mark_blocks(document: ET.Element, styles: ET.Element) -> None:
+    """Give styles of their own to code, and to headings that no style tells."""
     body = document.find("{*}body")
     if body is None:
-        return False
+        return
     names = {_attribute(each, "styleId"): _style_text(each) for each in styles.iterfind("{*}style")}
     paragraphs = [each for each in body if each.tag.endswith("}p")]
     monospaced = {id(each) for each in paragraphs if _is_monospaced(each, names)}
@@ -39,12 +39,9 @@ def mark_blocks(document: ET.Element, styles: ET.Element) -> bool:
             _set_style(before, CODE)
         if is_indented or id(paragraph) in monospaced:
             _set_style(paragraph, CODE)
-    if any(_HEADING_STYLE.match(names.get(style, style)) for style in map(_style, paragraphs)):
-        return False
-    found = list(_bold_headings(body))
-    for heading in found:
-        _set_style(heading, HEADING)
-    return bool(found)
+    if not any(_HEADING_STYLE.match(names.get(style, style)) for style in map(_style, paragraphs)):
+        for heading in list(_bold_headings(body)):
+            _set_style(heading, HEADING)
 
 
 def part_tables(parent: ET.Element) -> None:

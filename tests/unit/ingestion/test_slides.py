@@ -118,5 +118,5 @@ def test_footers_of_slides_are_text_once_and_their_numbers_are_none(tmp_path: Pa
         for kind, text in (("ftr", footer), ("sldNum", str(number))):
             box = slide.shapes.add_textbox(0, 0, 100, 100)
             box.text_frame.text = text
-            box._element.nvSpPr.nvPr.append(pptx.oxml.parse_xml(f'<p:ph xmlns:p="{P}" type="{kind}"/>'))
+            box._element.nvSpPr.nvPr.append(pptx.oxml.parse_xml(f'<p:ph xmlns:p="{P}" type="{kind}" idx="9"/>'))
     assert read(tmp_path, deck).split() == ["Nordland", "AG", "draft"]
