@@ -162,12 +162,12 @@ def _show_bars(wanted: bool | None, *columns: ProgressColumn) -> Iterator[Bars]:
     make = _Lines if wanted and not shown else Bars
     text, bar = TextColumn("{task.description}"), BarColumn()
     bars = make(text, bar, *columns, console=console, disable=not shown, transient=True)
-    with bars if shown else nullcontext():
+    with bars if shown or wanted else nullcontext():
         yield bars
 
 
 class _Lines(Bars):
-    """Bars as lines, of which one is printed a second at most: nobody looks at them while they move."""
+    """Bars as lines, of which one is printed a second at most, and the last: nobody looks while they move."""
 
     _next = float("-inf")
 
@@ -176,10 +176,18 @@ class _Lines(Bars):
         super().update(task_id, **changes)
         if self.get_time() >= self._next:
             self._next = self.get_time() + 1
-            (task,) = (task for task in self.tasks if task.id == task_id)
-            columns = [column for column in self.columns if isinstance(column, ProgressColumn)]
-            shown = [column(task) for column in columns if not isinstance(column, BarColumn)]
-            self.console.print(Text(" ").join(map(Text, map(str, shown))), soft_wrap=True)
+            self._print(task_id)
+
+    def stop(self) -> None:
+        """Print how each bar ended."""
+        for task_id in self.task_ids:
+            self._print(task_id)
+
+    def _print(self, task_id: TaskID) -> None:
+        (task,) = (task for task in self.tasks if task.id == task_id)
+        columns = [column for column in self.columns if isinstance(column, ProgressColumn)]
+        shown = [column(task) for column in columns if not isinstance(column, BarColumn)]
+        self.console.print(Text(" ").join(map(Text, map(str, shown))), soft_wrap=True)
 
 
 def _open_stderr() -> Console:

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from rag_bm25 import BM25Index, IndexConfig
+from rag_bm25 import BM25Index, IndexConfig, QueryExpansion
 from rag_bm25.errors import IndexNotFoundError
 from rag_bm25.statistics.log.generation import generation_in_force
 from rag_bm25.store.memory import MemoryStore
@@ -17,7 +17,7 @@ from rag_bm25.store.milvus import MilvusStore
 from rag_bm25.store.milvus.schema import name_generation
 from rag_bm25.store.protocol import Store
 
-CONFIG = IndexConfig(chunk_size=150, length_unit="characters", k3=None)
+CONFIG = IndexConfig(chunk_size=150, length_unit="characters", k3=None, expansion=QueryExpansion(numerals=False))
 CONNECTING = 5  # attempts
 
 

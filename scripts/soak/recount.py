@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable
 from typing import Any
@@ -18,6 +19,7 @@ from soak.visits import HITS, SHOWN, Question, Seen, Visitor
 
 NO_TERMS = 0  # dimension of chunks without terms
 CLOSE = 1e-5
+ARTICLE, ARTICLE_WEIGHT = re.compile(r"第\d+条(之\d+)?"), 6.0
 
 
 def recount(visitor: Visitor, model: Model, questions: list[Question]) -> Seen:
@@ -102,6 +104,8 @@ def _kind_weight(term: str, beside_chinese: bool) -> float:
         return CONFIG.character_weight
     if term.startswith("\0") and " " not in term:
         return CONFIG.bigram_weight
+    if ARTICLE.fullmatch(term):
+        return ARTICLE_WEIGHT
     weight = CONFIG.word_bigram_weight if term.startswith("\0") else 1.0
     is_latin = not "\u3400" <= term.lstrip("\0")[0] <= "\u9fff"
     return weight * CONFIG.latin_weight if is_latin and beside_chinese else weight

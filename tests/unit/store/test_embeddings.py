@@ -110,7 +110,7 @@ def test_what_is_no_sequence_of_numbers_is_refused(row: Any, got: str) -> None:
     [([1.0], r"\(1,\)"), ([[1.0, 2.0]], r"\(1, 2\)"), (5.0, r"\(\)"), ([], r"\(0,\)"), (np.ones((2, 2)), r"\(2, 2\)")],
 )
 def test_other_shapes_are_refused(row: Any, shape: str) -> None:
-    with pytest.raises(InputError, match=rf"^embeddings\[0\] must have the index's dimension, 2, got shape {shape}$"):
+    with pytest.raises(InputError, match=rf"^embeddings\[0\] must have the index's dimension, 2, got shape {shape}: "):
         as_matrix("embeddings", [row], 1, COSINE)
 
 
