@@ -11,8 +11,8 @@ from support.command_line import assert_fails, run, run_json
 pytestmark = pytest.mark.usefixtures("databases")
 
 SIZE_NOTE = (
-    "a document is a chunk here, and the chunk size is the mean length; `rag-bm25 ingest` cuts at 500, and takes it for the "
-    "chunk size: --chunk-size 500 measures that\n"
+    "a document is a chunk here, and the chunk size is the mean length; `rag-bm25 ingest` cuts at 500, and "
+    "takes it for the chunk size: --chunk-size 500 measures that\n"
 )
 WORDS = ["apple", "banana", "cherry", "damson", "elderberry", "grape", "lemon", "mango"]
 
