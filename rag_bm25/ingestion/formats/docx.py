@@ -16,7 +16,7 @@ from rag_bm25.ingestion.formats.html import write_html
 from rag_bm25.ingestion.formats.numbering import STYLES as STYLES_PART
 from rag_bm25.ingestion.formats.numbering import write_formulas, write_numbers
 from rag_bm25.ingestion.formats.properties import core_title
-from rag_bm25.ingestion.formats.word_blocks import CODE, HEADING, mark_blocks, part_tables
+from rag_bm25.ingestion.formats.word_blocks import CODE, HEADING, is_on, mark_blocks, part_tables
 from rag_bm25.ingestion.formats.word_loss import num_lost
 
 if TYPE_CHECKING:
@@ -46,7 +46,6 @@ _DOCUMENT = re.compile(r"word/document\d*\.xml")
 WRAPPERS = {"fldSimple", "dir", "bdo"}  # around runs: fields, as the numbers of captions, and directions of writing
 BREAKS = {"cr": "br", "br": "br", "ptab": "tab"}  # by what mammoth knows that parts words as well
 GRAPHICS = ("}chart", "}relIds")
-OFF = {"0", "false", "off"}
 TEXTS = ("}t", "}tab", "}br", "}cr", "}ptab")
 _HEADER, _FOOTER, _COMMENTS = (re.compile(rf"word/{name}\d*\.xml") for name in ("header", "footer", "comments"))
 _WORD = re.compile(r"[^\W\d_]")
@@ -123,8 +122,7 @@ def _known(element: ET.Element, drawn: Mapping[str, list[str]], *, hidden: bool)
 
 
 def _is_hidden(run: ET.Element) -> bool:
-    mark = run.find("{*}rPr/{*}vanish")
-    return mark is not None and not OFF.intersection(mark.attrib.values())
+    return is_on(run.find("{*}rPr/{*}vanish"))
 
 
 def _boxes(drawing: ET.Element) -> list[ET.Element]:
