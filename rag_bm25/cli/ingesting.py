@@ -42,6 +42,7 @@ from rag_bm25.index.settings import with_settings
 from rag_bm25.index.stored_config import differing
 from rag_bm25.index.writing.workers import MAX_WORKERS
 from rag_bm25.ingestion.checking import MAX_REASONS_OF_SOURCE
+from rag_bm25.ingestion.documents import COMMENTS, HIDDEN, LOST
 from rag_bm25.ingestion.files import SUFFIXES, FileSelection
 from rag_bm25.ingestion.ingesting import IngestReport, require_valid_files
 from rag_bm25.ingestion.language import sample_texts
@@ -63,6 +64,7 @@ MaxDelete: TypeAlias = Annotated[
         help="Prune nothing of a folder or collection that has lost a larger share; five files may always be pruned.",
     ),
 ]
+KEPT_BY = {HIDDEN: "--hidden", COMMENTS: "--hidden", LOST: ""}  # kinds of what is left out
 DEFAULT_MAX_DELETE = f"{MAX_DELETE:.0%}"
 
 MAX_REASONS = 3  # of a source
@@ -411,8 +413,7 @@ def _print_report(
     for note in report.notes:
         print_note(note)
     if report.left_out and more is None:
-        kinds = ", ".join(f"{kind} {count(number, 'character')}" for kind, number in report.left_out.items())
-        print_note(f"left out: {kinds} (--repeated keeps what pages repeat, --hidden comments)")
+        print_note(f"left out: {'; '.join(_left_out(report.left_out))}")
     print_result(
         more is not None,
         {
@@ -426,6 +427,15 @@ def _print_report(
         f"{report.updated:,} updated, {report.unchanged:,} unchanged, {report.deleted:,} deleted{invalid}; "
         f"{seconds:.1f} s, {rate:,.0f} chunks/s",
     )
+
+
+def _left_out(kinds: Mapping[str, int]) -> Iterator[str]:
+    """Yield what was left out, with the option that keeps it."""
+    for option in ("--repeated", "--hidden", ""):
+        found = {kind: number for kind, number in kinds.items() if KEPT_BY.get(kind, "--repeated") == option}
+        if found:
+            told = ", ".join(f"{kind} {count(number, 'character')}" for kind, number in found.items())
+            yield f"{told} (kept with {option})" if option else told
 
 
 @contextmanager

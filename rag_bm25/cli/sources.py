@@ -79,12 +79,14 @@ class ReadingFlags:
     ] = 120.0
     hidden: Annotated[
         bool | None,
-        opt.option("Read the hidden sheets, rows, columns and slides of Office files, too.", "--hidden/--no-hidden"),
+        opt.option(
+            "Read what is hidden, too: sheets, rows, columns, slides, texts and comments.", "--hidden/--no-hidden"
+        ),
     ] = None
     repeated: Annotated[
         bool | None,
         opt.option(
-            "Keep what pages of PDF repeat: running heads and feet, numbers of pages and lines, and contents.",
+            "Keep what repeats: running heads and feet, numbers of pages and lines, contents, and menus.",
             "--repeated/--no-repeated",
         ),
     ] = None

@@ -11,6 +11,12 @@ from rag_bm25.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+# Kinds of what is left out: `hidden` reads the first two, and `repeated` keeps all but them and what is lost.
+HIDDEN, COMMENTS = "hidden text", "comments"
+LOST = "text that Word shows and the reader does not know"
+RUNNING, NUMBERS, CONTENTS = "running lines", "page numbers", "contents"
+MENUS, BESIDE = "menus and controls", "text beside the main part"
+
 MAX_HEADINGS = 1_000_000  # of one text: some 600 bytes of memory each, until it is split
 
 

@@ -11,11 +11,11 @@ from html.entities import html5
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from rag_bm25.ingestion.documents import Document, Heading, bounded
+from rag_bm25.ingestion.documents import COMMENTS, Document, Heading, bounded
 from rag_bm25.ingestion.front_matter import read_front_matter
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 _CJK = r"[\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef]"
 WRAPPED = re.compile(rf"(?<={_CJK}) ?\n[ \t]*(?={_CJK})")
@@ -75,31 +75,36 @@ class _Lines:
         return Heading(self.starts[first], self.starts[last] + len(self.lines[last]), level, title)
 
 
-def read_markdown(text: str) -> Document:
-    """Read a Markdown text: its title, headings and front matter."""
+def read_markdown(text: str, *, hidden: bool = False) -> Document:
+    """Read a Markdown text: its title, headings and front matter; its comments, if what is hidden is to be read."""
     metadata, start = read_front_matter(text)
-    shown = _shown(text[start:])
+    shown, num_hidden = _shown(text[start:], hidden=hidden)
     headings = bounded(_markdown_headings(shown))
     first = next((each.title for each in headings if each.level == 1), "")
     title = metadata.pop("title", None) or first
-    return _rendered(Document(shown, str(title), headings, metadata=metadata))
+    left_out = {COMMENTS: num_hidden} if num_hidden else {}
+    return _rendered(Document(shown, str(title), headings, left_out=left_out, metadata=metadata))
 
 
-def _shown(text: str) -> str:
-    """Leave out comments, pictures that are data, the codes of links, and the marks of emphasis that part words."""
+def _shown(text: str, *, hidden: bool) -> tuple[str, int]:
+    """Leave out comments, pictures that are data, the codes of links, and the marks of emphasis that part words.
+
+    The number is that of the characters of comments, which are kept if what is hidden is to be read.
+    """
     text = _PAYLOAD.sub(r"\1", _DATA_URI.sub(lambda match: match["alt"] or "", text))
-    last = text.rfind("-->")
-    parts, done, at = list[str](), 0, 0
+    last = -1 if hidden else text.rfind("-->")
+    parts, done, at, num_hidden = list[str](), 0, 0, 0
     while match := _UNSEEN.search(text, at):
         at, shown = match.end(), None
         if match["comment"] and match.start() < last:
             at, shown = text.index("-->", match.start() + 2) + 3, ""
+            num_hidden += at - match.start()
         elif match["stars"] and _WORD.match(text[match.start() - 1 : match.start()] + text[at : at + 1]):
             shown = match["emphasised"]
         if shown is not None:
             parts += (text[done : match.start()], shown)
             done = at
-    return "".join([*parts, text[done:]])
+    return "".join([*parts, text[done:]]), num_hidden
 
 
 def _rendered(document: Document) -> Document:
@@ -192,7 +197,7 @@ def _name(mark: re.Match[str]) -> str:
     return mark["code"] or mark["escaped"] or _plain(mark["link"] or "")
 
 
-def read_rst(text: str) -> Document:
+def read_rst(text: str, **_options: object) -> Document:
     """Find title and headings of a reStructuredText."""
     headings = bounded(_rst_headings(text))
     return Document(text, headings[0].title if headings else "", headings)
@@ -229,7 +234,7 @@ def _rst_plain(title: str) -> str:
     return re.sub(r":[\w:+.-]{1,100}:(?=`)", "", title).replace("`", "").replace("*", "").strip()
 
 
-def read_plain(text: str) -> Document:
+def read_plain(text: str, **_options: object) -> Document:
     """Find the numbered chapters of a plain text; a first line that stands alone, and is no sentence, is the title."""
     first, _, rest = text.strip().partition("\n")
     is_alone = rest.partition("\n")[0].isspace() or rest.startswith("\n")
@@ -249,5 +254,5 @@ def _plain_headings(text: str) -> Iterator[Heading]:
             after_blank = not title
 
 
-MARKUP = {".md": read_markdown, ".markdown": read_markdown, ".rst": read_rst}
+MARKUP: dict[str, Callable[..., Document]] = {".md": read_markdown, ".markdown": read_markdown, ".rst": read_rst}
 """The readers of texts with marks for their headings, by suffix."""

@@ -61,9 +61,10 @@ class ReadOptions:
         Text before the id of each row; ``{source}`` in it is the source of the file, so that ``{source}#`` tells the
         rows of several files apart.
     hidden : bool
-        Whether the hidden sheets, rows, columns and slides of Office files are read, too.
+        Whether what is hidden is read, too: sheets, rows, columns, slides, texts and comments.
     repeated : bool
-        Whether what pages of PDF repeat is kept: running heads and feet, numbers of pages and lines, and contents.
+        Whether what repeats is kept: running heads and feet, numbers of pages and lines, contents, and what web pages
+        have beside their text.
     read : callable of Path to str or None, optional
         A reader of one's own: returns the text of a document as Markdown, or None to have it read as it is by default.
         If it raises an exception, the file has failed.
@@ -194,7 +195,7 @@ def _read_document(path: Path, real: Path, options: ReadOptions) -> Document:
     with open_regular(path, real) as file:
         text, encoding = _read_text(file, options.encoding)
     try:
-        found = MARKUP.get(suffix, read_plain)(text)
+        found = MARKUP.get(suffix, read_plain)(text, hidden=options.hidden)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
     return replace(found, encoding=encoding)

@@ -206,10 +206,7 @@ def test_what_pages_repeat_is_counted_and_kept_if_asked_for(tmp_path: Path) -> N
     pytest.importorskip("pypdfium2")
     heads = {n: [(30, 770, "Manual")] for n in range(4)}
     path = make_pdf(tmp_path / "a.pdf", ["one", "two", "three", "four"], more=heads)
-    assert (
-        "left out: running lines 18 characters (--repeated keeps what pages repeat, --hidden comments)"
-        in run("ingest", path).stderr
-    )
+    assert "left out: running lines 18 characters (kept with --repeated)" in run("ingest", path).stderr
     kept = run("ingest", path, "--repeated")
     assert "left out" not in kept.stderr
     assert "--repeated, no longer the default" in " ".join(kept.stderr.split())

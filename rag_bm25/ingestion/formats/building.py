@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from rag_bm25.errors import InputError
@@ -20,9 +21,11 @@ _UNSTORABLE = re.compile("[\0\ud800-\udfff\ufffe\uffff]")
 
 
 class TextBuilder:
-    """Collect lines of text, headings and pages."""
+    """Collect lines of text, headings and pages; what is hidden or repeated is left out, unless it is to be kept."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, hidden: bool = False, repeated: bool = False) -> None:
+        self.hidden, self.repeated = hidden, repeated
+        self.left_out = Counter[str]()  # kind -> number of characters
         self._parts: list[str] = []
         self._size = 0
         self._held = ""  # a line break after an ideograph: nothing, if another follows
@@ -78,6 +81,10 @@ class TextBuilder:
         del self._parts[parts:]
         self._held = ""
 
+    def leave_out(self, kind: str, text: str) -> None:
+        """Count a text that is left out."""
+        self.left_out[kind] += len(" ".join(text.split()))
+
     def row(self, cells: Iterable[str]) -> None:
         """Append a row of a table, if it has a word."""
         texts = [" ".join(cell.split()) for cell in cells]
@@ -115,7 +122,8 @@ class TextBuilder:
         """Return the document, with the first of some texts that is a title."""
         plain = (" ".join(_UNSTORABLE.sub("", title).split()) for title in titles)
         title = next(filter(is_title, plain), "")
-        return Document("".join(self._parts), title, bounded(self._headings), tuple(self._pages))
+        left_out = dict(+self.left_out)
+        return Document("".join(self._parts), title, bounded(self._headings), tuple(self._pages), left_out=left_out)
 
     def _append(self, text: str) -> None:
         if self.mark and not text.isspace():

@@ -34,6 +34,7 @@ _CONTROL = re.compile(r"[\0\1\x03-\x08\x0e-\x1f\x7f]")  # a letter whose font do
 
 
 _Box = tuple[float, float, float, float]  # left, bottom, right, top
+_Place = tuple[float, float, float]
 
 
 class _Style(NamedTuple):
@@ -51,8 +52,8 @@ def read_page(page: Any) -> Page:
     textpage = page.get_textpage()
     characters = _Characters(textpage, page.get_bbox())
     spans: dict[int, list[Span]] = {}
-    for order, (direction, span) in enumerate(characters.spans()):
-        spans.setdefault(direction, []).append(span._replace(order=order))
+    for direction, span in characters.spans():
+        spans.setdefault(direction, []).append(span)
     textpage.close()
     left, bottom, right, top = page.get_bbox()
     turned = page.get_rotation() // 90
@@ -100,6 +101,7 @@ class _Characters:
         self._page = textpage.raw
         self._box = box
         self._rect = raw.FS_RECTF()
+        self._rect_place = byref(self._rect)
         self._styles: dict[int, _Style] = {}
         self._fonts: dict[int, bool] = {}
         count = raw.FPDFText_CountChars(self._page)
@@ -111,20 +113,21 @@ class _Characters:
     def spans(self) -> Iterator[tuple[int, Span]]:
         """Yield the text of one style on a line, with its direction."""
         run: list[str] = []
-        first, edge, after, direction = NO_SPAN, 0.0, 0, OBLIQUE
+        first, edge, after, direction, order = NO_SPAN, 0.0, 0, OBLIQUE, 0
         for start, end, turned, span in self._words():
             is_alike = run and turned == direction and _is_of_style(span, first)
             joint = self._between(span.x0 - edge, span, after, start) if is_alike else None
             if joint is None:
                 if run:
-                    yield direction, first._replace(x1=edge, text=_text_of(run))
+                    yield direction, first._replace(x1=edge, text=_text_of(run), order=order)
+                    order += 1
                 run, first, edge = [span.text], span._replace(follows_blank=start > after), span.x1
             else:
                 run += [joint, span.text]
                 edge = max(edge, span.x1)
             direction, after = turned, end
         if run:
-            yield direction, first._replace(x1=edge, text=_text_of(run))
+            yield direction, first._replace(x1=edge, text=_text_of(run), order=order)
 
     def _between(self, gap: float, span: Span, after: int, start: int) -> str | None:
         """Return what is between a word and the one before it, None if they are apart."""
@@ -145,26 +148,26 @@ class _Characters:
         for match in _WORD.finditer(self._text):
             for start, end, box, style in self._whole(match.start(), match.end()):
                 if box[0] <= right and box[2] >= left and box[1] <= top and box[3] >= bottom:
-                    place = _turn(box, style, self._box)
+                    place = _TURNS[style.direction](box, style, self._box)
                     yield start, end, style.direction, Span(*place, style.size, self._text[start:end], style.is_bold)
 
-    def _whole(self, start: int, end: int) -> Iterator[tuple[int, int, _Box, _Style]]:
-        """Yield a word, or its characters, if they do not stand on one line beside each other."""
+    def _whole(self, start: int, end: int) -> list[tuple[int, int, _Box, _Style]]:
+        """Return a word, or its characters, if they do not stand on one line beside each other."""
         style = self._style(start)
         first = self._character_box(start, style)
-        last = self._character_box(end - 1, style) if end - start > 1 else first
+        if end - start == 1:
+            return [(start, end, first, style)]
+        last = self._character_box(end - 1, style)
         along = style.direction % 2
         box = (min(first[0], last[0]), min(first[1], last[1]), max(first[2], last[2]), max(first[3], last[3]))
         is_far = box[2 + along] - box[along] > WIDEST * (end - start) * style.size
-        if end - start > 1 and (is_far or abs(first[1 - along] - last[1 - along]) > SHIFT * style.size):
-            for at in range(start, end):
-                yield from self._whole(at, at + 1)
-        else:
-            yield start, end, box, style
+        if is_far or abs(first[1 - along] - last[1 - along]) > SHIFT * style.size:
+            return [part for at in range(start, end) for part in self._whole(at, at + 1)]
+        return [(start, end, box, style)]
 
     def _character_box(self, at: int, style: _Style) -> _Box:
         rect = self._rect
-        if not self._pdfium.FPDFText_GetLooseCharBox(self._page, at, byref(rect)):
+        if not self._pdfium.FPDFText_GetLooseCharBox(self._page, at, self._rect_place):
             return style.x, style.y, style.x, style.y
         return rect.left, rect.bottom, rect.right, rect.top
 
@@ -218,13 +221,21 @@ def _turned(box: _Box, direction: int, page: _Box) -> _Box:
     )[direction]
 
 
-def _turn(box: _Box, style: _Style, page: _Box) -> tuple[float, float, float]:
-    """Return where text begins and ends, and its baseline, as it is read from left to right, and from the top."""
-    (x0, y0, x1, y1), (left, bottom, right, top) = box, page
-    return (
-        (x0 - left, x1 - left, top - style.y),
-        (y0 - bottom, y1 - bottom, style.x - left),
-        (right - x1, right - x0, style.y - bottom),
-        (top - y1, top - y0, right - style.x),
-        (x0 - left, x1 - left, top - style.y),
-    )[style.direction]
+def _upright(box: _Box, style: _Style, page: _Box) -> _Place:
+    return box[0] - page[0], box[2] - page[0], page[3] - style.y
+
+
+def _upwards(box: _Box, style: _Style, page: _Box) -> _Place:
+    return box[1] - page[1], box[3] - page[1], style.x - page[0]
+
+
+def _upside_down(box: _Box, style: _Style, page: _Box) -> _Place:
+    return page[2] - box[2], page[2] - box[0], style.y - page[1]
+
+
+def _downwards(box: _Box, style: _Style, page: _Box) -> _Place:
+    return page[3] - box[3], page[3] - box[1], page[2] - style.x
+
+
+_TURNS = (_upright, _upwards, _upside_down, _downwards, _upright)
+"""Return where text begins and ends, and its baseline, as it is read from left to right, and from the top."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 import zipfile
-from dataclasses import replace
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
 
+from rag_bm25.ingestion.documents import COMMENTS, HIDDEN, LOST, NUMBERS, RUNNING
 from rag_bm25.ingestion.formats.archives import open_archive
 from rag_bm25.ingestion.formats.building import TextBuilder
 from rag_bm25.ingestion.formats.drawings import chart_rows, diagram_lines
@@ -16,12 +16,11 @@ from rag_bm25.ingestion.formats.html import write_html
 from rag_bm25.ingestion.formats.numbering import STYLES as STYLES_PART
 from rag_bm25.ingestion.formats.numbering import write_formulas, write_numbers
 from rag_bm25.ingestion.formats.properties import core_title
-from rag_bm25.ingestion.formats.word_blocks import CODE, HEADING, mark_blocks, part_tables
+from rag_bm25.ingestion.formats.word_blocks import CODE, HEADING, is_on, mark_blocks, part_tables
 from rag_bm25.ingestion.formats.word_loss import num_lost
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from collections.abc import Set as AbstractSet
+    from collections.abc import Iterable, Iterator, Mapping
     from typing import BinaryIO
 
     from rag_bm25.ingestion.documents import Document
@@ -33,8 +32,8 @@ STYLES = "\n".join(
         f"p.{HEADING} => h2:fresh",
         f"p.{CODE} => pre:separator('\\n')",
         "p[style-name='Subtitle'] => p:fresh",
-        "p[style-name='TOC Heading'] => !",
-        *(f"p[style-name='toc {level}'] => !" for level in range(1, 10)),
+        "p[style-name='TOC Heading'] => contents > p:fresh",
+        *(f"p[style-name='toc {level}'] => contents > p:fresh" for level in range(1, 10)),
         *(f"p.Heading{level} => h{level}:fresh" for level in range(1, 7)),
         *(f"p[style-name='heading {level}'] => h{level}:fresh" for level in range(1, 7)),
         *(f"p:ordered-list({level}) => dl > dd:fresh" for level in range(1, 10)),
@@ -46,16 +45,14 @@ STYLES = "\n".join(
 _DOCUMENT = re.compile(r"word/document\d*\.xml")
 WRAPPERS = {"fldSimple", "dir", "bdo"}  # around runs: fields, as the numbers of captions, and directions of writing
 BREAKS = {"cr": "br", "br": "br", "ptab": "tab"}  # by what mammoth knows that parts words as well
-LOST = "text that Word shows and the reader does not know"
 GRAPHICS = ("}chart", "}relIds")
-OFF = {"0", "false", "off"}
 TEXTS = ("}t", "}tab", "}br", "}cr", "}ptab")
 _HEADER, _FOOTER, _COMMENTS = (re.compile(rf"word/{name}\d*\.xml") for name in ("header", "footer", "comments"))
 _WORD = re.compile(r"[^\W\d_]")
 _PAGE = re.compile(r"\b(?:page|of)\b|[第共页頁]", re.IGNORECASE)
 
 
-def extract(file: BinaryIO, *, hidden: bool, **_options: object) -> Document:
+def extract(file: BinaryIO, *, hidden: bool, repeated: bool, **_options: object) -> Document:
     """Extract the text of a file."""
     import mammoth
 
@@ -63,21 +60,21 @@ def extract(file: BinaryIO, *, hidden: bool, **_options: object) -> Document:
         title = core_title(archive)
         parts = {name: archive.read(name) for name in archive.namelist() if name.endswith((".xml", ".rels"))}
     html = mammoth.convert_to_html(_rewrite(parts, hidden=hidden), style_map=STYLES, convert_image=_no_image).value
-    body, builder = TextBuilder(), TextBuilder()
+    body, builder = TextBuilder(repeated=repeated), TextBuilder(repeated=repeated)
     write_html(html, body)
     text = body.build().text
     shown = set(text.split("\n"))
-    for line in _lines_of(parts, _HEADER, shown):
-        builder.paragraph(line)
+    _write_running(builder, _lines_of(parts, _HEADER), set(shown))
     write_html(html, builder)
-    for line in _lines_of(parts, _FOOTER, shown):
-        builder.paragraph(line)
+    _write_running(builder, _lines_of(parts, _FOOTER), set(shown))
     comments = list(_lines_of(parts, _COMMENTS))
     for line in comments if hidden else ():
         builder.paragraph(line)
-    left_out = {LOST: num_lost(parts, text), "comments": 0 if hidden else sum(map(len, comments))}
-    document = builder.build(title, builder.first_heading)
-    return replace(document, left_out={kind: number for kind, number in left_out.items() if number})
+    if not hidden:
+        builder.left_out[HIDDEN] = sum(map(len, _hidden_texts(parts)))
+        builder.left_out[COMMENTS] = sum(map(len, comments))
+    builder.left_out[LOST] = num_lost(parts, text)
+    return builder.build(title, builder.first_heading)
 
 
 def _rewrite(parts: dict[str, bytes], *, hidden: bool) -> BytesIO:
@@ -125,8 +122,7 @@ def _known(element: ET.Element, drawn: Mapping[str, list[str]], *, hidden: bool)
 
 
 def _is_hidden(run: ET.Element) -> bool:
-    mark = run.find("{*}rPr/{*}vanish")
-    return mark is not None and not OFF.intersection(mark.attrib.values())
+    return is_on(run.find("{*}rPr/{*}vanish"))
 
 
 def _boxes(drawing: ET.Element) -> list[ET.Element]:
@@ -178,14 +174,31 @@ def _alternative(element: ET.Element) -> list[ET.Element]:
     return [each for choice in element.findall("{*}Choice")[:1] for each in choice] or [element]
 
 
-def _lines_of(parts: dict[str, bytes], names: re.Pattern[str], shown: AbstractSet[str] = frozenset()) -> Iterator[str]:
-    """Yield the lines of headers, footers or comments, each once, which are not shown elsewhere and no page numbers."""
-    seen = set(shown)
+def _hidden_texts(parts: Mapping[str, bytes]) -> Iterator[str]:
+    """Yield the texts of hidden runs."""
+    for name in filter(_DOCUMENT.fullmatch, parts):
+        for run in ET.fromstring(parts[name]).iterfind(".//{*}r"):  # noqa: S314 - expat bounds entities
+            if _is_hidden(run):
+                yield from (text.text or "" for text in run.iterfind("{*}t"))
+
+
+def _lines_of(parts: Mapping[str, bytes], names: re.Pattern[str]) -> Iterator[str]:
+    """Yield the lines of headers, footers or comments."""
     for name in sorted(filter(names.fullmatch, parts)):
         root = ET.fromstring(parts[name])  # noqa: S314 - expat bounds entities
         _known(root, {}, hidden=False)
         for paragraph in root.iterfind(".//{*}p"):
             line = " ".join("".join(each.text or " " for each in paragraph.iter() if each.tag.endswith(TEXTS)).split())
-            if line not in seen and _WORD.search(_PAGE.sub("", line)):
-                seen.add(line)
+            if line:
                 yield line
+
+
+def _write_running(builder: TextBuilder, lines: Iterable[str], seen: set[str]) -> None:
+    """Write lines of headers or footers, each once, which were not seen elsewhere and are no page numbers."""
+    for line in lines:
+        kind = RUNNING if _WORD.search(_PAGE.sub("", line)) else NUMBERS
+        if builder.repeated or (kind == RUNNING and line not in seen):
+            builder.paragraph(line)
+            seen.add(line)
+        else:
+            builder.leave_out(kind, line)

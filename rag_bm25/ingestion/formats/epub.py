@@ -24,14 +24,14 @@ CONTAINER = "META-INF/container.xml"
 PAGES = frozenset({"application/xhtml+xml", "text/html"})
 
 
-def extract(file: BinaryIO, *, encoding: str | None, **_options: object) -> Document:
+def extract(file: BinaryIO, *, encoding: str | None, hidden: bool, repeated: bool) -> Document:
     """Extract the text of a file."""
     with open_archive(file) as archive:
         if "META-INF/encryption.xml" in archive.namelist() and not _only_fonts(archive):
             raise InputError("it is encrypted")
         package = _package_path(archive)
         root = _parse(archive, package)
-        builder = TextBuilder()
+        builder = TextBuilder(hidden=hidden, repeated=repeated)
         for name in _pages(root, posixpath.dirname(package)):
             if name in archive.namelist():
                 text, _ = decode(archive.read(name), name, encoding, "utf-8")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from html.parser import HTMLParser
 from typing import TYPE_CHECKING
 
+from rag_bm25.ingestion.documents import BESIDE, CONTENTS, HIDDEN, MENUS
 from rag_bm25.ingestion.encodings import decode
 from rag_bm25.ingestion.formats.building import TextBuilder
 from rag_bm25.ingestion.formats.mathml import Formula
@@ -15,7 +17,7 @@ from rag_bm25.ingestion.formats.menus import Boxes
 from rag_bm25.ingestion.formats.numbering import spell
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from collections.abc import Set as AbstractSet
     from typing import BinaryIO
 
@@ -24,10 +26,8 @@ if TYPE_CHECKING:
 
 MAX_ROWS, MAX_COLUMNS = 65_534, 1_000  # that cells span, as in browsers
 FORMS = {"a": "lowerLetter", "A": "upperLetter", "i": "lowerRoman", "I": "upperRoman"}
-SKIPPED = {
-    "script", "style", "template", "noscript", "svg", "annotation", "annotation-xml", "nav", "footer", "select",
-    "button", "iframe", "object", "textarea",
-}  # fmt: skip
+UNREAD = {"script", "style", "template", "noscript", "svg", "annotation", "annotation-xml", "iframe", "object"}
+REPEATED = {**dict.fromkeys(("nav", "footer", "select", "button", "textarea"), MENUS), "contents": CONTENTS}
 PARAGRAPHS = {
     "p", "div", "section", "article", "main", "header", "aside", "table", "ul", "ol", "dl", "pre", "blockquote",
     "figure", "figcaption", "form", "fieldset", "address", "details", "hr", "body",
@@ -158,12 +158,12 @@ class List:
         return f"{spell(number, self._form)}. " if self._form else "- "
 
 
-def extract(file: BinaryIO, *, encoding: str | None, **_options: object) -> Document:
+def extract(file: BinaryIO, *, encoding: str | None, hidden: bool, repeated: bool) -> Document:
     """Extract the text of a file."""
     data = file.read()
     declared = _CHARSET.search(data[:4_096])
     text, used = decode(data, file.name, encoding, declared[1].decode() if declared else None)
-    builder = TextBuilder()
+    builder = TextBuilder(hidden=hidden, repeated=repeated)
     title = write_html(text, builder)
     found = builder.build(title, builder.first_heading)
     return replace(found, encoding=used)
@@ -172,16 +172,22 @@ def extract(file: BinaryIO, *, encoding: str | None, **_options: object) -> Docu
 def write_html(html: str, builder: TextBuilder) -> str:
     """Write the text of a page, and return its title."""
     html = html.replace("\r\n", "\n").replace("\r", "\n")
-    scout = _Parser(TextBuilder(), main_only=True)
-    scout.read(html)
-    main_only = scout.size >= MIN_MAIN
-    scout.boxes.finish(main_only=main_only)
-    parser = _Parser(builder, main_only=main_only, known=scout)
-    parser.read(html)
-    if not scout.size and not parser.size:  # a tag such as <nav> that was never closed
-        parser = _Parser(builder, main_only=False, skipped={"script", "style"}, known=scout)
-        parser.read(html)
+    parser = _read(html, builder, partial(_Parser, hidden=builder.hidden, repeated=builder.repeated))
+    if not parser.size:  # a tag such as <nav> that was never closed
+        parser = _read(html, builder, partial(_Parser, unread={"script", "style"}, hidden=True, repeated=True))
+    builder.left_out += parser.left_out
     return " ".join("".join(parser.title).split())
+
+
+def _read(html: str, builder: TextBuilder, parse: Callable[..., _Parser]) -> _Parser:
+    """Read a page twice: what its main part, menus and tables are is only known at its end."""
+    scout = parse(TextBuilder(), main_only=True)
+    scout.read(html)
+    main_only = scout.size >= MIN_MAIN and not builder.repeated
+    scout.boxes.finish(main_only=main_only)
+    parser = parse(builder, main_only=main_only, known=scout)
+    parser.read(html)
+    return parser
 
 
 def _letters(title: str) -> str:
@@ -189,9 +195,9 @@ def _letters(title: str) -> str:
 
 
 def _is_hidden(given: Mapping[str, str]) -> bool:
-    """Return whether an element says that it is not shown, or not read aloud."""
-    is_aside = given.get("aria-hidden") == "true" or given.get("role") == "navigation"
-    return "hidden" in given or is_aside or bool(_HIDDEN.search(given.get("style", "")))
+    """Return whether an element says that it is not shown, or not read aloud, and is no panel of tabs."""
+    is_hidden = "hidden" in given or given.get("aria-hidden") == "true" or _HIDDEN.search(given.get("style", ""))
+    return bool(is_hidden) and PANELS.isdisjoint([*given.get("class", "").split(), given.get("role")])
 
 
 class _Parser(HTMLParser):
@@ -202,7 +208,9 @@ class _Parser(HTMLParser):
         builder: TextBuilder,
         *,
         main_only: bool,
-        skipped: AbstractSet[str] = SKIPPED,
+        unread: AbstractSet[str] = UNREAD,
+        hidden: bool = False,
+        repeated: bool = False,
         known: _Parser | None = None,
     ) -> None:
         super().__init__(convert_charrefs=True)
@@ -215,8 +223,10 @@ class _Parser(HTMLParser):
         self._page = builder
         self._first = builder.size
         self._main_only = main_only
-        self._skipped = skipped
+        self._unread, self._hidden, self._repeated = unread, hidden, repeated
+        self.left_out = Counter[str]()  # kind -> number of characters
         self._skipping: list[str] = []  # the skipped element that is open, and those of its name within it
+        self._skipped_as = ""  # its kind
         self._main: list[str] = []  # likewise the main part
         self._open_tables: list[Table] = []
         self._open_lists = [List({}, 0, is_ordered=False)]  # the first for items without a list
@@ -254,10 +264,11 @@ class _Parser(HTMLParser):
             return
         if tag == "math" and given.get("alttext"):
             self.handle_data(given["alttext"])
-            self._skipping.append(tag)
+            self._skip(tag, "")
             return
-        if tag not in VOID and (self._is_skipped(tag, given) or self._is_menu(number)):
-            self._skipping.append(tag)
+        kind = None if tag in VOID else self._kind_skipped(tag, given, number)
+        if kind is not None:
+            self._skip(tag, kind)
             return
         if self._formula and tag not in BREAKOUT:
             self._formula.start(tag, given)
@@ -294,14 +305,25 @@ class _Parser(HTMLParser):
             self._open_lists[-1].items += 1
         return self.boxes.start(tag)
 
-    def _is_menu(self, number: int) -> bool:
-        return self._known is not None and bool(self._skipped & {"nav"}) and number in self._known.boxes.menus
+    def _skip(self, tag: str, kind: str) -> None:
+        self._skipping.append(tag)
+        self._skipped_as = kind
 
-    def _is_skipped(self, tag: str, given: dict[str, str]) -> bool:
-        classes = set(given.get("class", "").split())
-        is_hidden = _is_hidden(given) and not PANELS & {*classes, given.get("role")}
-        is_permalink = tag == "a" and bool(classes & PERMALINKS)  # some themes name headings like it
-        return tag in self._skipped or (bool(self._skipped & {"nav"}) and is_hidden) or is_permalink
+    def _kind_skipped(self, tag: str, given: Mapping[str, str], number: int) -> str | None:
+        """Return the kind of an element that is left out, "" for one without a text of its own; None for others."""
+        is_permalink = tag == "a" and not PERMALINKS.isdisjoint(given.get("class", "").split())
+        if tag in self._unread or is_permalink:  # some themes name headings like a permalink
+            return ""
+        if not self._hidden and _is_hidden(given):
+            return HIDDEN
+        if self._repeated:
+            return None
+        is_menu = self._known is not None and number in self._known.boxes.menus
+        return MENUS if is_menu or given.get("role") == "navigation" else REPEATED.get(tag)
+
+    def _leave_out(self, kind: str, text: str) -> None:
+        if kind:
+            self.left_out[kind] += len(" ".join(text.split()))
 
     def _start(self, tag: str, given: Mapping[str, str]) -> None:
         self._end_formula()
@@ -385,6 +407,8 @@ class _Parser(HTMLParser):
         cells = self._open_tables[-1].end_row() if self._open_tables else []
         if self._writes():
             self._page.row(cells)
+        else:
+            self._leave_out(BESIDE, " ".join(cells))
 
     def _end_formula(self) -> None:
         formula, self._formula = self._formula, None
@@ -393,6 +417,7 @@ class _Parser(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         if self._skipping or self._reading:
+            self._leave_out(self._skipped_as if self._skipping else "", data)
             return
         if self._formula:
             self._formula.write(data)
@@ -415,6 +440,8 @@ class _Parser(HTMLParser):
             self._heading.append(data)
         elif self._writes() or self._builder is not self._page:
             self._write(data)
+        else:
+            self._leave_out(BESIDE, data)
 
     def _write(self, data: str) -> None:
         if self._linked is not None and any(map(str.isalpha, data)):  # which ends at the first letter
@@ -440,8 +467,10 @@ class _Parser(HTMLParser):
 
     def _new_line(self, newlines: int = 1) -> None:
         """End a line; one of links to headings of the page repeats them."""
-        if self._known and self._linked and self._linked in self._known.headings:
+        if self._known and not self._repeated and self._linked and self._linked in self._known.headings:
+            before = self._builder.size
             self._builder.drop_line()
+            self.left_out[CONTENTS] += before - self._builder.size
         self._linked = ""
         self._builder.new_line(newlines)
 
@@ -450,3 +479,5 @@ class _Parser(HTMLParser):
         self.headings.add(_letters(title))
         if self._main or not self._main_only:
             self._page.heading(self._level, title)
+        else:
+            self._leave_out(BESIDE, title)

@@ -21,10 +21,10 @@ HEAD = ("From", "To", "Cc", "Date")
 SHOWN = ("text/plain", "text/html")
 
 
-def extract(file: BinaryIO, **_options: object) -> Document:
+def extract(file: BinaryIO, *, hidden: bool, repeated: bool, **_options: object) -> Document:
     """Extract the text of a file, with the messages that it forwards."""
     message: EmailMessage = BytesParser(policy=default).parse(file)
-    builder = TextBuilder()
+    builder = TextBuilder(hidden=hidden, repeated=repeated)
     _write(builder, message)
     return builder.build(builder.first_heading)
 

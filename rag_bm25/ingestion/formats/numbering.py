@@ -17,6 +17,7 @@ FORMULAS = ("}oMathPara", "}oMath")
 _BEFORE = {"num": "", "den": "/", "sup": "^", "sub": "_", "lim": "_", "rad": "√"}
 _SPACED = {"fName", "mr"}  # the name of a function, and a row of a matrix
 
+TICKS = {"☐", "☑", "☒"}
 MAX_STYLES = 20  # that each are based on another
 MAX_REPEATED = 9  # of a letter: zzz
 _CIRCLED = "".join(map(chr, range(0x2460, 0x2474)))
@@ -83,17 +84,18 @@ def text_run(namespace: str, text: str) -> ET.Element:
     return run
 
 
-def _attribute(element: ET.Element | None, name: str) -> str:
+def attribute(element: ET.Element | None, name: str) -> str:
+    """Return an attribute of whatever namespace, "" without one."""
     attributes = {} if element is None else element.attrib
     return next((value for key, value in attributes.items() if key.endswith(f"}}{name}")), "")
 
 
 def _value(element: ET.Element | None, path: str) -> str:
-    return _attribute(None if element is None else element.find(path), "val")
+    return attribute(None if element is None else element.find(path), "val")
 
 
 def _by(elements: Iterator[ET.Element], name: str) -> dict[str, ET.Element]:
-    return {_attribute(each, name): each for each in elements}
+    return {attribute(each, name): each for each in elements}
 
 
 class _List:
@@ -110,10 +112,11 @@ class _List:
         self.level_of_style = {_value(level, "{*}pStyle"): name for name, level in self._levels.items()}
 
     def next_number(self, at: int) -> str:
-        """Count a paragraph of a level, and return its number, "" for a bullet."""
+        """Count a paragraph of a level, and return its number; of a bullet a box to tick, or else ""."""
         level = self._levels.get(str(at))
         if level is None or _value(level, "{*}numFmt") == "bullet":
-            return ""
+            mark = _value(level, "{*}lvlText")
+            return mark if mark in TICKS else ""
         for above in range(at):
             self._counts.setdefault(above, self._start(above))
         start = self._restarts.pop(at, None)

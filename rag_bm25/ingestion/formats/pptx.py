@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from rag_bm25.ingestion.documents import HIDDEN, NUMBERS, RUNNING
 from rag_bm25.ingestion.formats.archives import open_archive
 from rag_bm25.ingestion.formats.building import TextBuilder
 from rag_bm25.ingestion.formats.drawings import chart_rows, diagram_lines
@@ -15,42 +16,54 @@ if TYPE_CHECKING:
 
     from rag_bm25.ingestion.documents import Document
 
-HIDDEN = {"0", "false"}  # values of the attribute that shows a slide
+OFF = {"0", "false"}  # values of the attribute that shows a slide
 DIAGRAM = "{http://schemas.openxmlformats.org/drawingml/2006/diagram}relIds"
 DATA = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}dm"
 NUMBER, FOOTERS = "sldNum", {"dt", "ftr"}  # kinds of what masters put on each slide
 
 
-def extract(file: BinaryIO, *, hidden: bool, **_options: object) -> Document:
+def extract(file: BinaryIO, *, hidden: bool, repeated: bool, **_options: object) -> Document:
     """Extract the text of a file."""
     import pptx
 
     with open_archive(file) as archive:
         title = core_title(archive)
-    builder, footers = TextBuilder(), set[str]()
+    builder, footers = TextBuilder(repeated=repeated), set[str]()
     for slide in pptx.Presentation(file).slides:
         builder.page()
-        if slide.element.get("show") in HIDDEN and not hidden:
-            continue
-        heading = slide.shapes.title
-        if heading is not None:
-            builder.heading(1, heading.text_frame.text)
-        for shape in slide.shapes:
-            if (heading is None or shape.shape_id != heading.shape_id) and not _repeats(shape, footers):
-                _write(builder, shape)
-        if slide.has_notes_slide and slide.notes_slide.notes_text_frame is not None:
-            builder.paragraph(slide.notes_slide.notes_text_frame.text)
+        if slide.element.get("show") in OFF and not hidden:
+            unseen = TextBuilder()
+            _write_slide(unseen, slide, set())
+            builder.left_out[HIDDEN] += unseen.size
+        else:
+            _write_slide(builder, slide, footers)
     return builder.build(title, builder.first_heading)
 
 
-def _repeats(shape: Any, footers: set[str]) -> bool:
-    """Return whether a shape is the number of a slide, or a date or footer that was on one before."""
+def _write_slide(builder: TextBuilder, slide: Any, footers: set[str]) -> None:
+    heading = slide.shapes.title
+    if heading is not None:
+        builder.heading(1, heading.text_frame.text)
+    for shape in slide.shapes:
+        if heading is not None and shape.shape_id == heading.shape_id:
+            continue
+        kind = _kind_repeated(shape, footers)
+        if kind and not builder.repeated:
+            builder.leave_out(kind, shape.text_frame.text)
+        else:
+            _write(builder, shape)
+    if slide.has_notes_slide and slide.notes_slide.notes_text_frame is not None:
+        builder.paragraph(slide.notes_slide.notes_text_frame.text)
+
+
+def _kind_repeated(shape: Any, footers: set[str]) -> str:
+    """Return the kind of a shape that is the number of a slide, or a date or footer that was on one before; else ""."""
     kind = shape.element.ph.get("type") if shape.is_placeholder else ""
     if kind not in FOOTERS:
-        return bool(kind == NUMBER)
+        return NUMBERS if kind == NUMBER else ""
     is_known = shape.text_frame.text in footers
     footers.add(shape.text_frame.text)
-    return is_known
+    return RUNNING if is_known else ""
 
 
 def _write(builder: TextBuilder, shape: Any) -> None:

@@ -8,6 +8,7 @@ from itertools import pairwise
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
+from rag_bm25.ingestion.documents import CONTENTS, NUMBERS, RUNNING
 from rag_bm25.ingestion.formats.layout import Span, numbered, text_of
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ def _running(pages: Sequence[Page]) -> Iterator[tuple[str, list[_Line]]]:
         least = MIN_PAGES if is_label else max(MIN_PAGES, len(pages) / 3)
         is_cell = is_label and "0" in words and place in {"top", "bottom"}  # a number that does not count
         if len({line.page for line in lines}) >= least and (_counts(lines) or (_are_same(lines) and not is_cell)):
-            yield ("page numbers", lines) if is_label else ("running lines", lines[1:])
+            yield (NUMBERS, lines) if is_label else (RUNNING, lines[1:])
 
 
 def _median_size(pages: Sequence[Page]) -> float:
@@ -150,7 +151,7 @@ def drop_contents(pages: Sequence[Page]) -> Counter[str]:
     for page in pages:
         rows = ((row, text_of(row)) for row in page.rows)
         page.rows = [_shortened(row) if text in dotted else row for row, text in rows if text not in repeated]
-    return Counter({"contents": sum(len(line) for line in lines if line in repeated)} if repeated else {})
+    return Counter({CONTENTS: sum(len(line) for line in lines if line in repeated)} if repeated else {})
 
 
 def _shortened(row: Row) -> Row:

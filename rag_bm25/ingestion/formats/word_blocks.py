@@ -7,6 +7,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
+from rag_bm25.ingestion.formats.numbering import attribute
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -27,7 +29,7 @@ def mark_blocks(document: ET.Element, styles: ET.Element) -> None:
     body = document.find("{*}body")
     if body is None:
         return
-    names = {_attribute(each, "styleId"): _style_text(each) for each in styles.iterfind("{*}style")}
+    names = {attribute(each, "styleId"): _style_text(each) for each in styles.iterfind("{*}style")}
     paragraphs = [each for each in body if each.tag.endswith("}p")]
     monospaced = {id(each) for each in paragraphs if _is_monospaced(each, names)}
     if 2 * len(monospaced) > len(paragraphs):
@@ -83,7 +85,12 @@ def _is_bold(block: ET.Element) -> bool:
         return False
     marks = [run.find("{*}rPr/{*}b") for run in _runs(block)]
     is_short = 0 < len(_text(block).strip()) <= MAX_HEADING
-    return is_short and all(mark is not None and not OFF.intersection(mark.attrib.values()) for mark in marks)
+    return is_short and all(map(is_on, marks))
+
+
+def is_on(mark: ET.Element | None) -> bool:
+    """Return whether a property of a run is set: one that is there may be switched off."""
+    return mark is not None and not OFF.intersection(mark.attrib.values())
 
 
 def _is_monospaced(paragraph: ET.Element, names: dict[str, str]) -> bool:
@@ -120,12 +127,7 @@ def _text(paragraph: ET.Element) -> str:
 
 
 def _style(paragraph: ET.Element) -> str:
-    style = paragraph.find("{*}pPr/{*}pStyle")
-    return "" if style is None else _attribute(style, "val")
-
-
-def _attribute(element: ET.Element, name: str) -> str:
-    return next((value for key, value in element.attrib.items() if key.endswith(f"}}{name}")), "")
+    return attribute(paragraph.find("{*}pPr/{*}pStyle"), "val")
 
 
 def _set_style(paragraph: ET.Element, style: str) -> None:

@@ -7,6 +7,9 @@ from collections import Counter
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
+from rag_bm25.ingestion.formats.numbering import attribute
+from rag_bm25.ingestion.formats.word_blocks import is_on
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
@@ -17,7 +20,7 @@ CONTENTS = re.compile(r"toc (?:[1-9]|heading)", re.IGNORECASE)  # names of style
 def num_lost(parts: Mapping[str, bytes], text: str) -> int:
     """Return how many letters and digits of the body are missing in a text."""
     styles = ET.fromstring(parts.get("word/styles.xml", b"<styles/>"))  # noqa: S314 - expat bounds entities
-    contents = {_value(each, "styleId") for each in styles.iterfind("{*}style") if CONTENTS.fullmatch(_name(each))}
+    contents = {attribute(each, "styleId") for each in styles.iterfind("{*}style") if CONTENTS.fullmatch(_name(each))}
     read = Counter(text)
     shown = Counter[str]()
     for name in parts:
@@ -51,16 +54,11 @@ def _is_left_out(name: str, element: ET.Element, contents: set[str]) -> bool:
     if name == "p":
         style = element.find("{*}pPr/{*}pStyle")
         links = element.findall("{*}hyperlink")
-        is_link = bool(links) and not element.findall("{*}r") and all(_value(link, "anchor") for link in links)
-        return is_link or (style is not None and _value(style, "val") in contents)
+        is_link = bool(links) and not element.findall("{*}r") and all(attribute(link, "anchor") for link in links)
+        return is_link or attribute(style, "val") in contents
     marks = {"r": "{*}rPr/{*}vanish", "tr": "{*}trPr/{*}del", "sdt": "{*}sdtPr/{*}checkbox"}
-    return name in marks and element.find(marks[name]) is not None
+    return name in marks and is_on(element.find(marks[name]))
 
 
 def _name(style: ET.Element) -> str:
-    name = style.find("{*}name")
-    return "" if name is None else _value(name, "val")
-
-
-def _value(element: ET.Element, name: str) -> str:
-    return next((value for key, value in element.attrib.items() if key.endswith(f"}}{name}")), "")
+    return attribute(style.find("{*}name"), "val")

@@ -9,6 +9,7 @@ from functools import cached_property
 from itertools import chain, pairwise, repeat
 from typing import TYPE_CHECKING, Any
 
+from rag_bm25.ingestion.documents import HIDDEN
 from rag_bm25.ingestion.formats.archives import open_archive
 from rag_bm25.ingestion.formats.building import TextBuilder
 from rag_bm25.ingestion.formats.properties import core_title
@@ -35,11 +36,14 @@ def extract(file: BinaryIO, *, hidden: bool, **_options: object) -> Document:
     with open_archive(file) as archive:
         title = core_title(archive)
     values, formulas = _Book(file, data_only=True), _Book(file, data_only=False)
-    builder = TextBuilder()
+    builder = TextBuilder(hidden=hidden)
     for sheet in values.book.worksheets:
-        if hidden or sheet.sheet_state == "visible":
-            builder.heading(1, sheet.title)
-            _write_tables(builder, _rows(sheet, formulas, hidden=hidden))
+        is_read = hidden or sheet.sheet_state == "visible"
+        written = builder if is_read else TextBuilder(hidden=True)
+        written.heading(1, sheet.title)
+        _write_tables(written, _rows(sheet, formulas, written))
+        if not is_read:
+            builder.left_out[HIDDEN] += written.size
     return builder.build(title)
 
 
@@ -91,14 +95,17 @@ def _texts(cells: Sequence[str]) -> list[str]:
     return [cell.strip() for cell in cells if cell.strip()]
 
 
-def _rows(sheet: Any, formulas: _Book, *, hidden: bool) -> Iterator[list[str]]:
-    """Yield the cells of each row as they are shown, up to the last with a text."""
+def _rows(sheet: Any, formulas: _Book, builder: TextBuilder) -> Iterator[list[str]]:
+    """Yield the cells of each row as they are shown, up to the last with a text; hidden ones are counted."""
     with sheet._get_source() as file:  # noqa: SLF001
         source = file.read()
-    rows, columns = (set(), set()) if hidden else _hidden(source)
+    rows, columns = (set(), set()) if builder.hidden else _hidden(source)
     sheet.reset_dimensions()  # as a program may have written them wrongly
     for number, row in enumerate(_computed(sheet, formulas, source), 1):
-        if number not in rows:
+        is_hidden = number in rows
+        hidden = [cell for column, cell in enumerate(row, 1) if is_hidden or column in columns]
+        builder.leave_out(HIDDEN, " ".join(hidden))
+        if not is_hidden:
             cells = [cell for column, cell in enumerate(row, 1) if column not in columns]
             while cells and not cells[-1].strip():
                 cells.pop()

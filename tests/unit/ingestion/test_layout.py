@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from rag_bm25.ingestion.formats.layout import Page, Row, Span, blocks, regions, rows_of
 from rag_bm25.ingestion.formats.ruling import Rules
+from rag_bm25.ingestion.formats.running import drop_contents, drop_running
 
 PROSE = "the pump moves water from the well up to the tank"
 
@@ -299,16 +300,16 @@ def test_a_title_of_the_outline_ends_a_heading_in_larger_type() -> None:
 @pytest.mark.parametrize(
     "spans",
     [
-        [line("x", 7 * (n % 200), 12 * (n // 200)) for n in range(20_000)],
-        [line("x", 7 * n, 100) for n in range(20_000)],
-        [line("x", 50, n / 10) for n in range(20_000)],
-        [line("word", 300 * (n % 2), 3 * n) for n in range(20_000)],
-        [line("same", 50, 100) for _ in range(20_000)],
+        [line("x", 7 * (n % 200), 12 * (n // 200)) for n in range(50_000)],
+        [line("x", 7 * n, 100) for n in range(50_000)],
+        [line("x", 50, n / 10) for n in range(50_000)],
+        [line("word", 300 * (n % 2), 3 * n) for n in range(50_000)],
+        [line("same", 50, 100) for _ in range(50_000)],
     ],
     ids=["cells", "one line", "one column", "two columns", "one place"],
 )
 def test_hostile_pages_are_read_in_their_time(spans: list[Span]) -> None:
-    half, whole = (num_calls(lambda count=count: shown(spans[:count])) for count in (10_000, 20_000))
+    half, whole = (num_calls(lambda count=count: shown(spans[:count])) for count in (25_000, 50_000))
     assert whole < 2.5 * half
 
 
@@ -318,5 +319,17 @@ def test_hostile_rules_are_read_in_their_time() -> None:
         cells = rows_of([line("x", 90 * at, 12 * n) for n in range(count // 40) for at in range(5)])
         return blocks([Page(600, 800, cells, rules=rules)], [{}])
 
-    half, whole = (num_calls(lambda count=count: read(count)) for count in (10_000, 20_000))
+    half, whole = (num_calls(lambda count=count: read(count)) for count in (25_000, 50_000))
+    assert whole < 2.5 * half
+
+
+@pytest.mark.parametrize("num_pages", [1, 1_000])
+def test_hostile_margins_are_read_in_their_time(num_pages: int) -> None:
+    def read(count: int) -> object:
+        places = ((n, 50 + 7 * (n % 60), 700 * (n % 2) + n % 90) for n in range(count // num_pages))
+        rows = rows_of(line(f"{n} ..... {n}", x, y) for n, x, y in places)
+        pages = [Page(600, 800, list(map(list, rows)), [rows[0][:1]]) for _ in range(num_pages)]
+        return drop_running(pages) + drop_contents(pages)
+
+    half, whole = (num_calls(lambda count=count: read(count)) for count in (25_000, 50_000))
     assert whole < 2.5 * half

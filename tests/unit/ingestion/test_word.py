@@ -6,10 +6,9 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from support.office import make_docx, word_paragraph
+from support.office import make_docx, word_list, word_paragraph
 
-from rag_bm25.ingestion.documents import Document
-from rag_bm25.ingestion.formats.docx import LOST
+from rag_bm25.ingestion.documents import HIDDEN, LOST, Document
 from rag_bm25.ingestion.reading import ReadOptions, read_document
 
 pytest.importorskip("mammoth")
@@ -75,6 +74,18 @@ def test_a_ticked_box_is_told_from_an_empty_one(value: str, text: str, tmp_path:
     box = f'<w:sdtPr><w14:checkbox><w14:checked w14:val="{value}"/></w14:checkbox></w:sdtPr>'
     runs = f"<w:sdt>{box}<w:sdtContent>{run('x')}</w:sdtContent></w:sdt>{run('by post')}"
     assert shown(tmp_path, runs) == text
+
+
+def test_bullets_that_are_boxes_are_told_as_ticks_are(tmp_path: Path) -> None:
+    numbering = word_list(1, "bullet ☐", "bullet ☒", "bullet •")
+    body = "".join(word_paragraph(text, num=1, level=at) for at, text in enumerate(("open", "done", "pump")))
+    lines = read_document(make_docx(tmp_path / "a.docx", body, numbering=numbering)).text.split("\n")
+    assert [line for line in lines if line] == ["- ☐ open", "- ☒ done", "- pump"]
+
+
+def test_text_that_is_not_hidden_after_all_is_lost_if_it_is_missing(tmp_path: Path) -> None:
+    lost = f"<w:p><w:new>{run('Lost', SHOWN)}</w:new></w:p>"
+    assert read(tmp_path, plain("known") + lost).left_out == {LOST: 4}
 
 
 def test_headers_and_footers_are_text_once_and_comments_on_request(tmp_path: Path) -> None:
@@ -179,8 +190,8 @@ def test_comments_that_are_left_out_are_told(tmp_path: Path) -> None:
 
 def test_text_that_the_reader_does_not_know_is_told(tmp_path: Path) -> None:
     known = f"<w:p>{run('known')}<w:del>{run('gone')}</w:del>{run('out of sight', VANISH)}</w:p>"
-    assert read(tmp_path, f"{known}<w:p><w:new>{run('Lost 4 ever')}</w:new></w:p>").left_out == {LOST: 9}
-    assert read(tmp_path, known).left_out == {}
+    assert read(tmp_path, f"{known}<w:p><w:new>{run('Lost 4 ever')}</w:new></w:p>").left_out == {HIDDEN: 12, LOST: 9}
+    assert read(tmp_path, known).left_out == {HIDDEN: 12}
 
 
 RELATION = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
