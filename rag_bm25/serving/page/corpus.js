@@ -54,6 +54,7 @@ function pairs(index, problems) {
     engine: index.storage ? index.storage.engine : "",
     namespaces: index.namespaces.map((name) => name || t("defaultNamespace")).join(", "),
     problems: problems.join("; "),
+    answers: index.confidence_doubt ? t("unlike") : "",
   };
   return Object.entries(values).filter(([, value]) => value !== "").map(([name, value]) => h("div", {}, h("dt", {}, t(name)), h("dd", {}, format(value))));
 }
