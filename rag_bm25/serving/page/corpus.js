@@ -67,7 +67,8 @@ function unitName(unit) {
 function lengthPlot({ unit, measured, num_chunks, counts, edges, drift }, width) {
   if (!measured) return [h("p", { class: "empty" }, t("nothing"))];
   const healthy = drift.ratio >= HEALTHY[0] && drift.ratio <= HEALTHY[1];
-  const said = `${t("drift", { ratio: drift.ratio, k1: drift.effective_k1, b: drift.effective_b })} ${t(healthy ? "healthy" : "unhealthy")}`;
+  const advice = t(healthy ? "healthy" : "unhealthy", { n: String(drift.proposed) });
+  const said = `${t("drift", { ratio: drift.ratio, k1: drift.effective_k1, b: drift.effective_b })} ${advice}`;
   const lines = [
     { at: drift.mean_length, text: t("mean", { n: Math.round(drift.mean_length) }) },
     { at: drift.chunk_size, text: t("chunkSize", { n: drift.chunk_size }) },
