@@ -23,6 +23,7 @@ event          level  counts                                  when
 ``damage``     WARN   ``findings``                            the statistics are damaged: run repair
 ``incomplete`` WARN   ``candidates``                          so many chunks do not decide which hits are first
 ``no_vector``  WARN   ``queries``                             a hybrid search had no embedding, but words alone
+``unlike``     WARN   ``questions``                           so many are unlike those of the calibration
 =============  =====  ======================================  ===================================================
 """
 
@@ -150,27 +151,28 @@ class Events:
         **counts : int
             Counts by name.
         """
-        if self._is_muted:
+        if self.is_muted:
             return
         fields = {"event": name, "index": self._index, "seconds": 0.0, **counts}
         LOGGER.warning("%s", message, extra=fields)
         self._report(Event(name, self._index, 0.0, counts))
 
     @property
-    def _is_muted(self) -> bool:
+    def is_muted(self) -> bool:
+        """Whether this thread reports nothing now, see :meth:`mute`."""
         return getattr(self._deferred, "muted", False)
 
     @contextmanager
     def mute(self) -> Iterator[None]:
         """Report nothing of what this thread does within a ``with`` statement, as to look for a reason."""
-        before, self._deferred.muted = self._is_muted, True
+        before, self._deferred.muted = self.is_muted, True
         try:
             yield
         finally:
             self._deferred.muted = before
 
     def _log(self, event: Event) -> None:
-        if self._is_muted:
+        if self.is_muted:
             return
         level = logging.DEBUG if event.name in DEBUG_EVENTS else logging.INFO
         if LOGGER.isEnabledFor(level):

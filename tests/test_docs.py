@@ -166,6 +166,14 @@ def test_links_of_chinese_pages_go_to_chinese_pages() -> None:
             assert label == "English" or ".zh-CN" in name or not twin.exists(), f"{page.name}: {name}"
 
 
+def test_the_gate_has_one_name_in_chinese() -> None:
+    pages = [page.read_text(encoding="utf-8") for page in (*ROOT.glob("*.zh-CN.md"), *DOCS.glob("*.zh-CN.md"))]
+    labels = re.findall(r"\[([^]]*)\]\((?:docs/)?gate\.md", "".join(pages))
+    assert len(labels) > 1
+    assert set(labels) == {"CI 的质量门禁"}
+    assert re.findall("关卡|门槛|闸门", "".join(pages)) == []
+
+
 def test_files_that_are_named_are_there() -> None:
     for page in (*ROOT.glob("*.md"), *DOCS.rglob("*.md")):
         for word in " ".join(re.findall(r"`([^`\n]+)`", page.read_text(encoding="utf-8"))).split():
@@ -257,7 +265,7 @@ def test_the_words_in_the_tables_of_a_page_are_those_of_the_analyzer(page: str) 
     assert len(rows) == 10
 
 
-@pytest.mark.parametrize("page", ["README", "docs/chinese", "docs/cli"])
+@pytest.mark.parametrize("page", ["README", "docs/chinese", "docs/cli", "docs/ingesting", "docs/querying"])
 def test_the_chinese_page_says_the_same(page: str) -> None:
     english, chinese = (
         (ROOT / f"{page}{language}.md").read_text(encoding="utf-8").split("\n## ") for language in ("", ".zh-CN")

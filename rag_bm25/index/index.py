@@ -1469,7 +1469,8 @@ class BM25Index:
         statistics = now.live.current(names).statistics
         info = now.store.storage_info()
         found = compute_stats(now.store.name, now.config, statistics.of(names), statistics.filled, info)
-        return with_learned(found, now.live.view.term_k1, statistics.num_chunks)
+        found = with_learned(found, now.live.view.term_k1, statistics.num_chunks)
+        return replace(found, confidence_doubt=now.searcher.doubt_of_confidence())
 
     def frequent_names(self, *, namespace: Namespaces = None) -> list[str]:
         """Return words of more than half of the chunks that most queries may have.

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rag_bm25.definitions import given_fields
 from rag_bm25.index.config import IndexConfig, query_side, with_query_side
-from rag_bm25.index.stored_config import query_side_from_dict
+from rag_bm25.index.stored_config import with_stored_query_side
 from rag_bm25.query.synonyms import SynonymTable
 
 if TYPE_CHECKING:
@@ -98,6 +98,6 @@ class LiveConfig:
         return latest
 
     def _set(self, values: Mapping[str, Any] | None) -> _InForce:
-        stored = with_query_side(self._made, query_side_from_dict(values or {}))
+        stored = with_stored_query_side(self._made, values or {})
         config = with_query_side(stored, self._own)
         return _InForce(values, stored, config, config.query_weighting())

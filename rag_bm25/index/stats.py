@@ -53,6 +53,9 @@ class IndexStats:
         When :meth:`rag_bm25.BM25Index.learn_k1` has learned the k1 of each term, in UTC; None if it has not.
     k1_growth : float or None
         N of the whole index over that of this moment: the further from 1, the more there is to learn anew.
+    confidence_doubt : str or None
+        How the last questions of this process with a `min_confidence` are unlike those that the confidence was
+        calibrated with; None if they are like them, or fewer than 100.
     """
 
     name: str
@@ -76,6 +79,7 @@ class IndexStats:
     storage: StorageInfo
     k1_learned: str | None = None
     k1_growth: float | None = None
+    confidence_doubt: str | None = None
 
 
 def with_learned(stats: IndexStats, learned: TermK1 | None, num_chunks: int) -> IndexStats:

@@ -91,12 +91,23 @@ def query_side_from_dict(plain: Mapping[str, Any]) -> dict[str, Any]:
     return values
 
 
+def with_stored_query_side(config: IndexConfig, plain: Mapping[str, Any]) -> IndexConfig:
+    """Return a config with the parameters of the query side of which a JSON form is stored."""
+    return _with_stored(config, query_side_from_dict(plain))
+
+
+def _with_stored(config: IndexConfig, values: Mapping[str, Any]) -> IndexConfig:
+    if unknown := sorted(values.keys() - set(QUERY_SIDE)):
+        raise FormatError(f"{_NO_CONFIG}: {', '.join(unknown)} is not of queries")
+    return with_query_side(config, values)
+
+
 def config_from_dict(
     stored: dict[str, Any], given: IndexConfig | None, analyzer: TextAnalyzer | None = None
 ) -> IndexConfig:
     """Return the stored config, with the analyzer of the given one, which is checked against it."""
     _check_stored(stored)
-    config = _rebuild(stored, analyzer) if given is None else with_query_side(given, _query_side(stored))
+    config = _rebuild(stored, analyzer) if given is None else _with_stored(given, _query_side(stored))
     require_same(stored, config)
     return config
 

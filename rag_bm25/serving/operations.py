@@ -19,6 +19,7 @@ from rag_bm25.ingestion.ingesting import ingest
 from rag_bm25.serving import requests
 from rag_bm25.serving.answers import LOGGER
 from rag_bm25.serving.jobs import Jobs
+from rag_bm25.weighting.calibration import calibrate
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -129,6 +130,7 @@ class Operations:
             self._lengths = version, lengths
         measured = np.asarray(lengths or [0])
         counts, edges = np.histogram(measured, asked.bins)
+        proposed = calibrate(stats.mean_length, stats.num_chunks).chunk_size if stats.mean_length else None
         marks = (5, 25, 50, 75, 95)
         return {
             "unit": stats.length_unit,
@@ -145,6 +147,7 @@ class Operations:
                 "b": stats.b,
                 "effective_k1": stats.effective_k1,
                 "effective_b": stats.effective_b,
+                "proposed": proposed,
             },
         }
 

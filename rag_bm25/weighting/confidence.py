@@ -25,6 +25,8 @@ RIDGE = 1.0  # on standardised signals
 MAX_STEPS = 100  # of Newton's method; about eight are needed
 FOLDS = 5
 BINS = 10
+UNLIKE = 0.5  # standard deviations between the means of a signal: half as many are chance, other sets have more
+LEAST_DEVIATION = 0.05  # of a signal that hardly differs between questions
 
 
 class Signals(NamedTuple):
@@ -39,6 +41,25 @@ class Signals(NamedTuple):
     def of(cls, share: float, rivals: float, coverage: float, specificity: float) -> Signals:
         """Return the signals, given the score and the mean of its rivals as shares of the maximum score."""
         return cls(share, math.log(max(0.0, share - rivals) + SMALLEST_MARGIN), coverage, specificity)
+
+
+class Usual(NamedTuple):
+    """Means and standard deviations of the signals of first hits, to recognise other kinds of questions by."""
+
+    mean: Signals
+    deviation: Signals
+
+    @classmethod
+    def of(cls, signals: ArrayLike) -> Usual:
+        """Return those of some signals, a row each."""
+        x = np.asarray(signals, np.float64)
+        return cls(Signals(*x.mean(axis=0).tolist()), Signals(*x.std(axis=0).tolist()))
+
+    def shifts(self, signals: ArrayLike) -> dict[str, float]:
+        """Return by how many standard deviations the means of others are higher, where that is much."""
+        deviation = np.maximum(self.deviation, LEAST_DEVIATION)
+        shifts = Signals(*((np.asarray(signals, np.float64).mean(axis=0) - self.mean) / deviation).tolist())
+        return {name: shift for name, shift in shifts._asdict().items() if abs(shift) > UNLIKE}
 
 
 RISING = np.array([True, True, True, False])
@@ -62,6 +83,7 @@ class AnswerModel:
     intercept: float
     slopes: Signals
     weighting: QueryWeighting
+    usual: Usual | None = None  # of the questions that it was fitted to
 
     def confidences(self, signals: ArrayLike) -> NDArray[np.float64]:
         """Return the confidence, in 0..1, of each row of signals."""
@@ -69,7 +91,9 @@ class AnswerModel:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the model as plain JSON values."""
-        return {"intercept": self.intercept, **self.slopes._asdict(), "weighting": given_fields(self.weighting)}
+        usual = None if self.usual is None else {name: one._asdict() for name, one in self.usual._asdict().items()}
+        weighting = given_fields(self.weighting)
+        return {"intercept": self.intercept, **self.slopes._asdict(), "weighting": weighting, "usual": usual}
 
 
 def fit_answers(signals: ArrayLike, answers: ArrayLike, weighting: QueryWeighting) -> AnswerModel:

@@ -82,7 +82,7 @@ def test_calibrate_answers_keeps_a_model(judged: Path) -> None:
     assert run_json("calibrate-answers", judged) == dry
     assert (dry["queries"], dry["model"].keys()) == (
         len(JUDGED),
-        {"intercept", "share", "margin", "coverage", "specificity", "weighting"},
+        {"intercept", "share", "margin", "coverage", "specificity", "weighting", "usual"},
     )
     hits = run_json("search", question)
     least = hits[1]["confidence"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from rag_bm25.weighting.confidence import (
     AnswerModel,
     FirstHits,
     Signals,
+    Usual,
     calibration_error,
     cross_fit,
     fit_answers,
@@ -111,14 +112,14 @@ class AnswerFitter:
             raise InputError(f"{found}. Do hits have the ids of the judgements?")
         first = FirstHits(*map(np.array, zip(*rows, strict=True)))
         weighting = self.searcher.prepare([], self.scope, self.options).weighting
-        confidences = cross_fit(first, first, weighting)
+        confidences, usual = cross_fit(first, first, weighting), Usual.of(first.signals[~first.without])
         return AnswerCalibration(
             len(np.unique(first.queries)),
             float(first.answers[~first.without].mean()),
             first.area_under_curve(confidences),
             first.area_under_curve(first.scores),
             calibration_error(confidences, first.answers),
-            fit_answers(first.signals, first.answers, weighting),
+            replace(fit_answers(first.signals, first.answers, weighting), usual=usual),
             first,
         )
 

@@ -330,7 +330,7 @@ def _missing_fields(missing: list[str], metadatas: Sequence[dict[str, Any]]) -> 
         message = (
             f"the filter takes {name!r} for a value within another, as a dot is read, and it is one key: write it "
         )
-        return Reason("filter_field", f"{message}as a tuple, {(name,)}")
+        return Reason("filter_field", f"{message}as a tuple, {(name,)}", {"missing": missing, "fields": fields})
     message = f"the filter names {names}, which none of {len(metadatas):,} chunks has"
     message += f"; the fields are {listed}" if fields else "; the chunks have no metadata"
     message += f"; did you mean {similar[0]!r}?" if similar else ""

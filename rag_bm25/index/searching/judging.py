@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass, field
+from itertools import count
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from rag_bm25.documents.chunks import Hit
+    from rag_bm25.events import Events
     from rag_bm25.index.searching.weigher import WeightedQuery
     from rag_bm25.query.terms import QueryTerms
     from rag_bm25.store.rows import Match
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
     from rag_bm25.weighting.confidence import AnswerModel
     from rag_bm25.weighting.query import QueryWeighting
 
+FEWEST_RECENT, MOST_RECENT = 100, 200  # questions that tell whether they are unlike those of the calibration
 NO_CHUNKS = IdfInputs(num_chunks=0, average_idf=0.0)
 
 
@@ -59,6 +63,34 @@ class Judge:
         return Signals.of(share, rivals, coverage, self.specificity)
 
 
+class RecentQuestions:
+    """The signals of the first hits of the last questions in this process that `min_confidence` decided on."""
+
+    def __init__(self, events: Events) -> None:
+        self._events = events
+        self._numbers = count(1)
+        self._signals: deque[Signals] = deque(maxlen=MOST_RECENT)
+
+    def add(self, signals: Signals, model: AnswerModel) -> None:
+        """Count a question; now and then, warn if they are unlike those of the calibration."""
+        if self._events.is_muted:
+            return
+        self._signals.append(signals)
+        if next(self._numbers) % FEWEST_RECENT == 0 and (doubt := self.doubt(model)):
+            self._events.warn("unlike", doubt, questions=len(self._signals))
+
+    def doubt(self, model: AnswerModel | None) -> str | None:
+        """Return how the questions differ from those of the calibration, if there are enough, and if they do."""
+        if model is None or model.usual is None or len(recent := list(self._signals)) < FEWEST_RECENT:
+            return None
+        shifts = [
+            f"{name} is {abs(shift):.1f} standard deviations {'higher' if shift > 0 else 'lower'}"
+            for name, shift in model.usual.shifts(recent).items()
+        ]
+        who = f"the last {len(recent)} questions are unlike those that the confidence was calibrated with"
+        return f"{who}: {', '.join(shifts)}. Calibrate again with questions like these" if shifts else None
+
+
 @dataclass(frozen=True, eq=False)
 class Judges:
     """Make the judges of the queries of one search."""
@@ -67,6 +99,7 @@ class Judges:
     weighting: QueryWeighting = DEFAULT_WEIGHTING  # by which the queries were weighed
     corpus: IdfInputs = NO_CHUNKS  # likewise
     model: AnswerModel | None = None
+    recent: RecentQuestions | None = None  # to which the queries are added
     known: dict[WeightedQuery, Judge] = field(default_factory=dict)
 
     @property
@@ -77,9 +110,16 @@ class Judges:
     def of(self, query: WeightedQuery, matches: Sequence[Match]) -> Judge:
         """Return the judge of a query: made of its best matches at the first call, and kept."""
         if query not in self.known:
-            is_judged = self.model is not None and matches
-            self.known[query] = self.by(query, matches) if is_judged else Judge(query.vector, self.max_score(query))
+            self.known[query] = self._first(query, matches)
         return self.known[query]
+
+    def _first(self, query: WeightedQuery, matches: Sequence[Match]) -> Judge:
+        if self.model is None or not matches:
+            return Judge(query.vector, self.max_score(query))
+        judge = self.by(query, matches)
+        if self.recent is not None:
+            self.recent.add(judge.signals(matches[0]), self.model)
+        return judge
 
     def by(self, query: WeightedQuery, matches: Sequence[Match]) -> Judge:
         """Return the judge of a query by some matches."""

@@ -24,7 +24,7 @@ from rag_bm25.errors import ChunkNotFoundError, InputError, ParameterError, shor
 from rag_bm25.hits.highlights import Highlighting, highlight_hits, make_highlighter
 from rag_bm25.hits.options import Effect, options_that, refuse
 from rag_bm25.index.searching.group_store import GroupStore
-from rag_bm25.index.searching.judging import Judges
+from rag_bm25.index.searching.judging import Judges, RecentQuestions
 from rag_bm25.index.searching.ranking import OVERFETCH, Candidates, find_candidates
 from rag_bm25.index.searching.rescoring import Rescorer
 from rag_bm25.index.searching.rows import latest_rows, read_newest, read_one
@@ -98,6 +98,7 @@ class Searcher:
         self.analyzer = encoder.analyzer
         self._live = live
         self.weigher = weigher
+        self._recent = RecentQuestions(live.events)
         self._tolerance: float | None = None  # of the engine's scores, once it has been read
 
     # Weights
@@ -153,9 +154,15 @@ class Searcher:
         """Return the judges of the scores of queries, with the index's model if these are weighed as it asks."""
         model, weighting = self._live.view.answers, prepared.weighting
         is_fit = model is not None and model.weighting == weighting
-        if options.get("min_confidence") is not None and not is_fit:
+        is_gated = options.get("min_confidence") is not None
+        if is_gated and not is_fit:
             raise ParameterError(_no_model(self._store, model, weighting))
-        return Judges(self.max_score, weighting, prepared.idf_inputs, model if is_fit else None)
+        recent = self._recent if is_gated else None
+        return Judges(self.max_score, weighting, prepared.idf_inputs, model if is_fit else None, recent)
+
+    def doubt_of_confidence(self) -> str | None:
+        """Return how the questions of today differ from those that the confidence model was fitted to, if they do."""
+        return self._recent.doubt(self._live.view.answers)
 
     # Search
 

@@ -54,6 +54,7 @@ function pairs(index, problems) {
     engine: index.storage ? index.storage.engine : "",
     namespaces: index.namespaces.map((name) => name || t("defaultNamespace")).join(", "),
     problems: problems.join("; "),
+    answers: index.confidence_doubt ? t("unlike") : "",
   };
   return Object.entries(values).filter(([, value]) => value !== "").map(([name, value]) => h("div", {}, h("dt", {}, t(name)), h("dd", {}, format(value))));
 }
@@ -66,7 +67,8 @@ function unitName(unit) {
 function lengthPlot({ unit, measured, num_chunks, counts, edges, drift }, width) {
   if (!measured) return [h("p", { class: "empty" }, t("nothing"))];
   const healthy = drift.ratio >= HEALTHY[0] && drift.ratio <= HEALTHY[1];
-  const said = `${t("drift", { ratio: drift.ratio, k1: drift.effective_k1, b: drift.effective_b })} ${t(healthy ? "healthy" : "unhealthy")}`;
+  const advice = t(healthy ? "healthy" : "unhealthy", { n: String(drift.proposed) });
+  const said = `${t("drift", { ratio: drift.ratio, k1: drift.effective_k1, b: drift.effective_b })} ${advice}`;
   const lines = [
     { at: drift.mean_length, text: t("mean", { n: Math.round(drift.mean_length) }) },
     { at: drift.chunk_size, text: t("chunkSize", { n: drift.chunk_size }) },

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rag_bm25.statistics.log.keys import make_rows
-from rag_bm25.weighting.confidence import AnswerModel, Signals
+from rag_bm25.weighting.confidence import AnswerModel, Signals, Usual
 from rag_bm25.weighting.query import QueryWeighting
 
 if TYPE_CHECKING:
@@ -30,8 +30,22 @@ class AnswersRow:
     def decode(rows: Iterable[LogRow]) -> AnswerModel | None:
         """Decode the only row; None if its signals have another meaning."""
         (row,) = rows
-        numbers = {name: value for name, value in row.meta.items() if name not in ("weighting", "signals")}
-        if not all(map(math.isfinite, numbers.values())):
-            raise ValueError("a number of the model is not finite")
-        model = AnswerModel(numbers.pop("intercept"), Signals(**numbers), QueryWeighting(**row.meta["weighting"]))
-        return model if row.meta.get("signals") == SIGNALS else None
+        stored = dict(row.meta)
+        meaning, weighting, usual = (stored.pop(name, None) for name in ("signals", "weighting", "usual"))
+        intercept, weighting = _finite(stored.pop("intercept")), QueryWeighting(**weighting)
+        model = AnswerModel(intercept, _signals(stored), weighting, None if usual is None else _usual(usual))
+        return model if meaning == SIGNALS else None
+
+
+def _usual(stored: dict[str, dict[str, Any]]) -> Usual:
+    return Usual(**{name: _signals(values) for name, values in stored.items()})
+
+
+def _signals(stored: dict[str, Any]) -> Signals:
+    return Signals(**{name: _finite(value) for name, value in stored.items()})
+
+
+def _finite(value: Any) -> Any:
+    if not math.isfinite(value):
+        raise ValueError("a number of the model is not finite")
+    return value

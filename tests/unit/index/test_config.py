@@ -202,6 +202,14 @@ def test_what_is_no_config_is_refused(damage: dict[str, Any]) -> None:
         config_from_dict(kept, None)
 
 
+@pytest.mark.parametrize("name", ["self", "chunk_size"])
+def test_stored_parameters_that_are_not_of_queries_are_refused_beside_a_config(name: str) -> None:
+    kept = stored()
+    kept["query"] = {name: 500}
+    with pytest.raises(FormatError, match=f"not those of an index: {name} is not of queries"):
+        config_from_dict(kept, CONFIG)
+
+
 def test_the_dense_field_of_what_is_no_config_is_refused() -> None:
     with pytest.raises(FormatError, match="the stored parameters are damaged"):
         dense_field_of({"document": 1})

@@ -16,6 +16,7 @@ from rag_bm25.weighting.confidence import (
     AnswerModel,
     FirstHits,
     Signals,
+    Usual,
     calibration_error,
     cross_fit,
     fit_answers,
@@ -71,6 +72,16 @@ def test_fit_of_answers_that_the_signals_decide_ends() -> None:
     low, high = fit_answers(signals, np.repeat([False, True], 50), WEIGHTING).confidences(signals[[0, -1]])
     assert 0 < low < 0.2
     assert 0.8 < high < 1
+
+
+def test_signals_that_differ_by_half_a_standard_deviation_are_unlike() -> None:
+    signals = np.array([[0.2, -1.0, 1.0, 3.0], [0.6, -3.0, 1.0, 1.0]])  # deviations 0.2, 1, 0 and 1
+    usual = Usual.of(signals)
+    assert usual.mean == pytest.approx((0.4, -2.0, 1.0, 2.0))
+    assert usual.shifts(signals) == {}
+    assert usual.shifts(signals + np.array([0.09, 0.49, 0.02, -0.49])) == {}
+    shifted = usual.shifts(signals + np.array([0.11, 0.4, -0.03, -0.6]))
+    assert shifted == pytest.approx({"share": 0.55, "coverage": -0.6, "specificity": -0.6})  # 0.05 is the least
 
 
 def test_signals() -> None:

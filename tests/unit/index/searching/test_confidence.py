@@ -32,6 +32,7 @@ from rag_bm25 import (
     Synonyms,
     ValueBoost,
 )
+from rag_bm25.events import Event
 from rag_bm25.index.scoped import narrow
 from rag_bm25.store.rows import Scope
 from rag_bm25.weighting.confidence import Signals
@@ -353,6 +354,40 @@ def test_calibration_asks_once_whether_a_hit_answers() -> None:
 
     index.calibrate_answers(["w1", *QUERIES], is_answer, dry_run=True)
     assert len(asked) == len(set(asked)) > 60
+
+
+def ask(index: BM25Index, queries: list[str], **options: Any) -> None:
+    for query in queries:
+        index.search(query, **options)
+
+
+def test_questions_unlike_those_of_the_calibration_are_told_where_min_confidence_decides() -> None:
+    told: list[Event] = []
+    store = MemoryStore()
+    filled(CHUNKS, store=store).calibrate_answers(QUERIES, Judged(JUDGED))
+    index = BM25Index.from_store(store, config=CONFIG, on_event=told.append)
+    asked, others = (QUERIES * 3)[:100], [query.split()[0] for query in QUERIES * 5]
+    ask(index, others)
+    ask(index, asked, min_confidence=0.5)
+    assert index.stats().confidence_doubt is None
+    ask(index, others[:99], min_confidence=0.5)
+    assert "unlike" not in {event.name for event in told}
+    ask(index, others[:101], min_confidence=0.5)
+    assert [dict(event.counts) for event in told if event.name == "unlike"] == [{"questions": 200}] * 2
+    doubt = index.stats().confidence_doubt
+    assert doubt is not None
+    assert doubt.startswith("the last 200 questions are unlike those that the confidence was calibrated with: ")
+    assert "specificity is" in doubt
+
+
+def test_few_questions_tell_nothing_and_a_diagnosis_counts_once() -> None:
+    index = filled(CHUNKS)
+    index.calibrate_answers(QUERIES, Judged(JUDGED))
+    ask(index, ["w1"] * 98, min_confidence=0.5)
+    index.diagnose("w1 w2 w3", min_confidence=0.99)
+    assert index.stats().confidence_doubt is None
+    index.search("w1", min_confidence=0.5)
+    assert index.stats().confidence_doubt is not None
 
 
 def test_the_stored_k1_and_b_are_the_weighting_of_the_model(index: BM25Index) -> None:

@@ -165,6 +165,7 @@ def test_a_key_with_a_dot_is_told_from_a_path() -> None:
     index.add(["A contract."], metadatas=[{"pdf.title": "A"}])
     (reason,) = index.diagnose("contract", filter={"pdf.title": "A"}).reasons
     assert str(reason).endswith("it is one key: write it as a tuple, ('pdf.title',)")
+    assert reason.details == {"missing": ["pdf.title"], "fields": ["pdf.title"]}
     assert [hit.text for hit in index.search("contract", filter={("pdf.title",): "A"})] == ["A contract."]
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import pytest
 from support.log_writing import asked_of, counted, intent, kinds, read_anew, rows, shown, taken, write
@@ -15,7 +16,7 @@ from rag_bm25.statistics.log.settings import ensure_birth
 from rag_bm25.statistics.log.writes import Change, Delta, DeltaRow, Intent
 from rag_bm25.store.rows import LogRow
 from rag_bm25.vectors.terms import Vocabulary, term_id
-from rag_bm25.weighting.confidence import AnswerModel, Signals
+from rag_bm25.weighting.confidence import AnswerModel, Signals, Usual
 
 # Deltas
 
@@ -281,6 +282,22 @@ def test_repair_keeps_a_sound_model_and_drops_a_damaged_one(store: MemoryStore) 
         read_anew(store)
     overwrite(store, {}, Vocabulary())
     assert read_anew(store).view.answers is None
+
+
+def test_a_model_keeps_the_usual_signals_and_one_of_before_has_none(store: MemoryStore) -> None:
+    usual = Usual(Signals(0.5, -1.0, 0.9, 2.0), Signals(0.1, 0.5, 0.2, 0.7))
+    model = AnswerModel(-1.5, Signals(1.0, 2.0, 3.0, 0.1), QueryWeighting(), usual)
+    log = read_anew(store)
+    log.write_answers(model)
+    assert read_anew(store).view.answers == model
+    (key,) = keys_of(store.log_keys(), "answers")
+    meta = store.collections.log[key].meta
+    store.collections.log[key] = LogRow(key, "answers", {name: meta[name] for name in meta.keys() - {"usual"}})
+    assert read_anew(store).view.answers == replace(model, usual=None)
+    damaged = {**meta["usual"], "mean": {**meta["usual"]["mean"], "share": float("nan")}}
+    store.collections.log[key] = LogRow(key, "answers", {**meta, "usual": damaged})
+    with pytest.raises(FormatError, match="Run repair"):
+        read_anew(store)
 
 
 def test_a_model_whose_signals_had_another_meaning_is_not_read(store: MemoryStore) -> None:
