@@ -18,9 +18,14 @@ _OF_WORDS = re.compile(  # getUserById, isEmpty, ArrayList, innerHTML and IOExce
 )
 
 
+def is_small(word: str) -> bool:
+    """Return whether a word has letters, and no capital after its first character, as most have."""
+    return word[1:].islower()
+
+
 def has_humps(word: str) -> bool:
     """Return whether a capital stands within a word after small letters, or before them."""
-    return not word.islower() and _BORDER.search(word) is not None
+    return not (is_small(word) or word.isupper()) and _BORDER.search(word) is not None
 
 
 def humps(word: str, rule: CamelCase) -> list[tuple[int, int]]:

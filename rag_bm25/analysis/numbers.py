@@ -8,6 +8,7 @@ queries in place of them: all spellings find the same, and conditions agree with
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -49,12 +50,12 @@ _FROM_MONTH = re.compile(rf"月份?(?:\s?(?P<day>{_OF_DAY})\s?[日号號])?")
 _DATES = (
     re.compile(r"(?P<year>[12](?<![\d.].)\d{3})([-/.])(?P<month>\d\d?)\2(?P<day>\d\d?)(?!\d)"),
     re.compile(r"(?P<year>[12](?<![a-zA-Z\d_./-].)(?:(?<=1)9|(?<=2)0)\d\d)[-/](?P<month>\d\d)(?![a-zA-Z\d_/-]|\.\d)"),
-    re.compile(r"(?P<day>\d(?<![\d.].)\d?)\.(?P<month>\d\d?)\.(?P<year>\d{4})(?!\d|\.\d)"),
+    re.compile(r"(?P<day>\d(?<![\d.].)\d?)\.(?P<month>\d\d?)\.(?P<year>[12]\d{3})(?!\d|\.\d)"),
 )
-_IN_DATES = re.compile(r"[12]\d{3}")
+_IN_DATES = re.compile(r"[12]\d{3}(?:[-/.]\d|(?<=\d\.[12]...))")  # few texts with a year have one
 _JOINED_BEFORE, _JOINED_AFTER = re.compile(r"\w[._/-]$"), re.compile(r"[._/-][^\W_]")
 _MONTHS, _DAYS = 12, 31
-_THOUSANDS = re.compile("(?<=\\d)[\u00a0\u2007\u2009\u202f](?=\\d{3}(?!\\d))")  # blanks that do not break
+_THOUSANDS = re.compile("[\u00a0\u2007\u2009\u202f](?<=\\d.)(?=\\d{3}(?!\\d))")  # blanks that do not break
 _BEFORE_TIME = re.compile(r"(-\d\d)(?<=\d{4}-\d\d-\d\d)[Tt](?=\d\d)")
 
 
@@ -129,21 +130,25 @@ def _is_within_name(text: str, number: Number) -> bool:
 
 def _parts(text: str) -> Iterator[Number]:
     for unit in _UNIT.finditer(text):
-        first = max(0, unit.start() - _LONGEST)
-        match = _NUMBERS.search(text[first : unit.start()])
+        match = _NUMBERS.search(text, max(0, unit.start() - _LONGEST), unit.start())
         if match is None:
             continue
-        start = first + match.start()
-        before = _BEFORE.search(text[max(0, start - _LONGEST_BEFORE) : start])
+        start = match.start()
+        before = _BEFORE.search(text, max(0, start - _LONGEST_BEFORE), start)
         if before is None or not _names_part(before.lastgroup, match["numbers"], unit):
             continue
         branch = _BRANCH.match(text, unit.end())
-        ending = unit[0].translate(_SIMPLIFIED) + (f"之{_read(branch[1])}" if branch else "")
-        numbers = [_read(number) for number in re.findall(_NUMBER, match["numbers"])]
-        if all(numbers):
-            terms = tuple(f"第{number}{ending}" for number in numbers)
+        if terms := _part_terms(match["numbers"], unit[0], branch[1] if branch else ""):
             end = branch.end() if branch else unit.end()
             yield Number(terms, terms, "、".join(terms), start - len(before["ordinal"] or ""), end)
+
+
+@lru_cache(10_000)  # most numbers come again
+def _part_terms(numbers: str, unit: str, branch: str) -> tuple[str, ...]:
+    """Return the terms of one number or several of a unit, none if one of them is no number."""
+    ending = unit.translate(_SIMPLIFIED) + (f"之{_read(branch)}" if branch else "")
+    read = [_read(number) for number in re.findall(_NUMBER, numbers)]
+    return tuple([f"第{number}{ending}" for number in read]) if all(read) else ()
 
 
 def _names_part(kind: str | None, numbers: str, unit: re.Match[str]) -> bool:

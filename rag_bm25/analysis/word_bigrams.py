@@ -10,6 +10,7 @@ from __future__ import annotations
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, TypeAlias
 
+from rag_bm25.analysis.camel_case import is_small
 from rag_bm25.analysis.runs import (
     find_runs_and_signs,
     is_segmented,
@@ -99,7 +100,7 @@ class WordBigrams(RunMemo[Run]):
         if not run[0].isalnum():
             return terms, "", "", ()
         if is_simple(run):
-            term = self._linked(run, terms if run.islower() else ())
+            term = self._linked(run, terms if is_small(run) else ())
             return terms, term, _beginning(term), ()
         words = self._linked_words(run)
         if not any(word.text for word in words):

@@ -9,7 +9,7 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar
 
 from rag_bm25.analysis.acronyms import name_in_capitals
-from rag_bm25.analysis.camel_case import has_humps, humps
+from rag_bm25.analysis.camel_case import has_humps, humps, is_small
 from rag_bm25.analysis.names import is_spelt_as_one, pieces_of
 from rag_bm25.analysis.runs import (
     COMMAS,
@@ -71,6 +71,8 @@ def without_apostrophes(word: str) -> str:
 
 def without_accents(word: str) -> str:
     """Return a word without the accents and strokes of its small Latin letters: ``lodz`` for ``łódź``."""
+    if word.isascii():
+        return word
     bare = _ACCENTS.sub("", unicodedata.normalize("NFD", word).translate(_STROKES))
     return unicodedata.normalize("NFC", bare)
 
@@ -129,7 +131,7 @@ def is_simple(run: str) -> bool:
 
 def is_whole(run: str, rules: WordRules) -> bool:
     """Return whether a run is a word as most are, without humps that are words, too."""
-    return is_simple(run) and (run.islower() or not humps(run, rules.split_camel_case))
+    return is_simple(run) and (is_small(run) or not humps(run, rules.split_camel_case))
 
 
 def _words_of_compound(compound: str, rules: WordRules) -> list[Token]:
@@ -389,7 +391,7 @@ class Stemming:
     def terms(self, word: str) -> tuple[str, ...]:
         """Return the term of a word; before it, that of the name in capitals that it is, which is not stemmed."""
         term = self.term(word)
-        if word.islower() or not self._language or not (name := name_in_capitals(word)):
+        if is_small(word) or not self._language or not (name := name_in_capitals(word)):
             return (term,)
         return tuple(dict.fromkeys((without_accents(name.casefold()), term)))
 

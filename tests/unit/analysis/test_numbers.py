@@ -190,6 +190,7 @@ def test_days_of_any_year_and_months_are_terms(text: str, found: str) -> None:
         "2023-24",
         "CVE-2023-12",
         "10.8.20231",
+        "10.8.3000 and 2023",
         "2023.8",
     ],
 )
