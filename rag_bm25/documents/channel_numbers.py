@@ -8,7 +8,7 @@ join these, and to compare them.
 from __future__ import annotations
 
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from rag_bm25.analysis.config import AnalyzerConfig
     from rag_bm25.analysis.word_numbers import WordNumbers
-
-MAX_TABLE = 4096  # distinct ideographs, of which there is a table of all pairs
 
 _WORDS, _BIGRAMS, _CHARACTERS, _WORD_BIGRAMS = range(4)  # in the order of a chunk's tokens
 _CHUNK_BITS, _KIND_BITS = np.uint64(34), np.uint64(32)  # a place in the channel is below these
@@ -102,7 +100,8 @@ class _Text:
     def bigrams(self, *, distinct: bool) -> _Channel:
         points, places = self._points, bigram_places(self._kinds)
         per_chunk = self._per_chunk(places)
-        new, numbers = number_first(self._first_equal_bigrams(places))
+        pairs = points[places].astype(np.uint64) << np.uint64(IDEOGRAPH_BITS) | points[places + 1]
+        new, numbers = number_first(first_equal(pairs))
         if distinct:
             numbers, per_chunk = _once(numbers, self._kinds.are_ends.cumsum()[places], per_chunk)
         at = places[new]
@@ -120,16 +119,6 @@ class _Text:
 
     def _sort_keys(self, kind: int, places: NDArray[np.intp]) -> NDArray[np.uint64]:
         return _sort_keys(np.searchsorted(self._ends, places), kind, places)
-
-    def _first_equal_bigrams(self, places: NDArray[np.intp]) -> NDArray[Any]:
-        """Return for each bigram which of them is the first one that equals it."""
-        one, other = self._points[places], self._points[places + 1]
-        used = np.flatnonzero(np.bincount(self._points[self._kinds.are_ideographs], minlength=1 << IDEOGRAPH_BITS))
-        if len(used) > MAX_TABLE:
-            return first_equal(one.astype(np.uint64) << np.uint64(IDEOGRAPH_BITS) | other)
-        index = np.empty(1 << IDEOGRAPH_BITS, np.uint32)
-        index[used] = np.arange(len(used), dtype=np.uint32)
-        return _first_equal_below(index[one] * np.uint32(len(used)) + index[other], len(used) ** 2)
 
 
 def _first_equal_below(codes: NDArray[np.uint32], limit: int) -> NDArray[np.int32]:
