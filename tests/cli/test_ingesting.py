@@ -170,7 +170,7 @@ def test_lines_come_once_a_second_where_nobody_looks(
             now[0] += 0.125
             update(Progress("bytes", number * 125, 5_000, f"docs/{number}.md"))
     lines = capsys.readouterr().err.splitlines()
-    assert len(lines) == 5
+    assert len(lines) == 6  # with how it ended
     assert lines[1] == "ingesting  20% 1.0/5.0 kB 0 chunks, 0:00:04 left docs/8.md"
 
 

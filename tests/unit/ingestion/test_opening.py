@@ -97,7 +97,7 @@ def test_the_process_that_extracts_follows_no_link_either(tmp_path: Path) -> Non
     page = tmp_path / "a.html"
     page.symlink_to(write(tmp_path / "private" / "a.html", "secret"))
     assert answer(str(page), str(page), encoding=None) == {"error": f"{page}: {REASON}"}
-    assert answer(str(page), os.path.realpath(page), encoding=None)["text"] == "secret"
+    assert answer(str(page), os.path.realpath(page), encoding=None, hidden=False, repeated=False)["text"] == "secret"
 
 
 def test_a_platform_that_opens_nothing_relative_to_a_folder_follows_no_links(
