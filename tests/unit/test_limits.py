@@ -155,9 +155,11 @@ class TestFiles:
         monkeypatch.setattr("rag_bm25.ingestion.documents.MAX_HEADINGS", 3)
         file = tmp_path / "a.html"
         file.write_text("<h1>a</h1>" * 3)
-        assert len(answer(str(file), str(file), encoding=None)["headings"]) == 3
+        assert len(answer(str(file), str(file), encoding=None, hidden=False, repeated=False)["headings"]) == 3
         file.write_text("<h1>a</h1>" * 4)
-        assert answer(str(file), str(file), encoding=None) == {"error": "it has more than 3 headings"}
+        assert answer(str(file), str(file), encoding=None, hidden=False, repeated=False) == {
+            "error": "it has more than 3 headings"
+        }
 
     @pytest.mark.parametrize("end", ["\n", "\r\n"])
     def test_the_end_of_a_line_does_not_count(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: str) -> None:
