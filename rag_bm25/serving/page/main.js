@@ -105,7 +105,9 @@ async function start() {
 
 document.getElementById("language").addEventListener("click", () => {
   switchLanguage();
-  start();
+  renderFrame();
+  render(); // at once: what is typed next would be lost
+  readStatus().catch(() => {});
 });
 document.getElementById("theme").addEventListener("click", () => {
   localStorage.setItem(THEME, THEMES[(THEMES.indexOf(theme()) + 1) % THEMES.length]);
