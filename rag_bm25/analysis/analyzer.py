@@ -164,7 +164,7 @@ class Analyzer(PhraseAnalyzer):
             likewise, each marked by :data:`rag_bm25.vectors.terms.BIGRAM_MARK`; and then those of question words, each
             marked by :data:`~rag_bm25.vectors.terms.QUESTION_MARK`, unless the query has no other words.
         """
-        query = self._query(self._normal_form(settle_capitals(text)))
+        query = self._query(text)
         return [*query.tokens, *(QUESTION_MARK + term for term in query.question_terms)]
 
     def compounds(self, text: str) -> list[Compound]:
@@ -180,7 +180,7 @@ class Analyzer(PhraseAnalyzer):
         list of Compound
             In text order, each with the ways in which a chunk may have it.
         """
-        query = self._query(self._normal_form(settle_capitals(text)))
+        query = self._query(text)
         found = (compound_of(run, query.kept.terms) for run in self._runs(query.searched))
         return [compound for compound in found if compound is not None]
 
@@ -238,11 +238,10 @@ class Analyzer(PhraseAnalyzer):
         list of str
             In text order, without repeats.
         """
-        form, _ = cut_numbers(self._normal_form(settle_capitals(text)))
-        query = self._query(form)
+        query = self._query(text)
         searched = {word for word in self._words(query.searched) if not is_stop_word(word, query.kept.dropped)}
         terms = query.question_terms if counted is None else counted
-        left_out = (word for word in self._words(form) if word not in searched)
+        left_out = (word for word in self._words(query.form) if word not in searched)
         return list(dict.fromkeys(word.casefold() for word in left_out if self._stemming.term(word) not in terms))
 
     def chinese_words(self, text: str) -> list[list[str]]:
@@ -329,21 +328,21 @@ class Analyzer(PhraseAnalyzer):
         return chain.from_iterable(map(find_runs, self._pieces(text)[::2]))
 
     def _query(self, text: str) -> _Query:
-        """Analyse a normalised query; less is dropped where it has no other words."""
-        text, numbers = cut_numbers(text)
-        topic = text
+        """Analyse a query; less is dropped where it has no other words."""
+        form, numbers = cut_numbers(self._normal_form(settle_capitals(text)))
+        topic = form
         if self.config.query_stop_structures:
-            topic = skip_stop_structures(text, self._exact.cut)
+            topic = skip_stop_structures(form, self._exact.cut)
         mode = self.config.query_segmentation
         rest, phrases = self._cut_question_words(topic)
         if words := [*self._words_beside_bigrams(rest, mode, self._in_queries), *numbers]:
             every = self._tokens(topic, mode, self._in_chunks, numbers)
-            return _Query(*_move_question_words(every, words, phrases), rest, self._in_queries)
-        for searched in (topic, text):
+            return _Query(form, *_move_question_words(every, words, phrases), rest, self._in_queries)
+        for searched in (topic, form):
             tokens = self._tokens(searched, mode, self._in_chunks)
             if tokens and tokens[0][0] != BIGRAM_MARK:
                 break
-        return _Query(tokens, [], searched, self._in_chunks)
+        return _Query(form, tokens, [], searched, self._in_chunks)
 
     def _cut_question_words(self, text: str) -> tuple[str, list[str]]:
         """Cut out the question words of several ideographs, which may be several words: 能不能 is 能 不能."""
@@ -465,6 +464,7 @@ def _move_question_words(every: list[str], words: list[str], phrases: list[str])
 class _Query(NamedTuple):
     """An analysed query."""
 
+    form: str  # the normalised text without its numbers
     tokens: list[str]
     question_terms: list[str]  # words and bigrams of its question words
     searched: str  # the text of the words
