@@ -64,7 +64,21 @@ class FusionMethod(ABC):
 
     @abstractmethod
     def upper_bound(self, candidates: int) -> float:
-        """Return a maximum of the fused scores of at most so many candidates."""
+        """Return an upper bound of the fused scores.
+
+        That of :class:`RRF` is the score of rank 1 in both arms. In :class:`Weighted`, the highest of n z-scores is at
+        most sqrt(2n) above the lowest; with "bound", dense scores above 1 can exceed it.
+
+        Parameters
+        ----------
+        candidates : int
+            Maximum number of candidates that are fused at once.
+
+        Returns
+        -------
+        float
+            The bound.
+        """
 
     @abstractmethod
     def fuse(self, sparse: ArmScores, dense: ArmScores, bound: float) -> dict[str, float]:
@@ -99,18 +113,6 @@ class RRF(FusionMethod):
         check_fields(self)
 
     def upper_bound(self, candidates: int) -> float:  # noqa: ARG002 - of scores
-        """Return the fused score of rank 1 in both arms.
-
-        Parameters
-        ----------
-        candidates : int
-            Maximum number of candidates that are fused at once.
-
-        Returns
-        -------
-        float
-            The bound.
-        """
         return 2 / (self.k + 1)
 
     def fuse(self, sparse: ArmScores, dense: ArmScores, bound: float) -> dict[str, float]:  # noqa: ARG002 - of scores
@@ -163,20 +165,6 @@ class Weighted(FusionMethod):
         check_parameter("the sum of both weights", total, "> 0", total > 0)
 
     def upper_bound(self, candidates: int) -> float:
-        """Return a maximum of the fused scores: the highest of n is at most sqrt(2n) deviations above the lowest.
-
-        With "bound", dense scores above 1 can exceed it.
-
-        Parameters
-        ----------
-        candidates : int
-            Maximum number of candidates that are fused at once.
-
-        Returns
-        -------
-        float
-            The bound.
-        """
         of_an_arm = math.sqrt(2 * candidates) if self.normalization == "z-score" else 1.0
         return (self.sparse + self.dense) * of_an_arm
 
