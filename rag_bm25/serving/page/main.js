@@ -114,6 +114,6 @@ document.getElementById("theme").addEventListener("click", () => {
   applyTheme();
   renderFrame();
 });
-addEventListener("hashchange", render);
 setInterval(() => readStatus().catch(() => {}), STATUS_EVERY);
-start();
+await start();
+addEventListener("hashchange", render); // not before: what was typed until the first answer would be drawn over
