@@ -53,7 +53,7 @@ def measured(folder: Path, given: argparse.Namespace) -> Column:
     if not given.no_peers:
         from quality.peers import searches  # packages that ours need not have
 
-        for system, search in searches(dataset, given.milvus_python).items():
+        for system, search in searches(dataset, column.language, given.milvus_python).items():
             if system not in column.values:
                 _note(column, system, dataset, search(), file)
     return column

@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from quality.sets import sample
 from rag_bm25 import AnalyzerConfig, IndexConfig
 from rag_bm25.documents.lengths import LengthUnit
-from rag_bm25.evaluation import BeirDataset, evaluate_each
+from rag_bm25.evaluation import BeirDataset, evaluate_each, with_settings
 from rag_bm25.evaluation.running import Run, mean_length
+from rag_bm25.ingestion.language import settings_for
 
 DEFAULT = "**the default**"
 
@@ -50,8 +52,9 @@ CHOICES: dict[str, IndexConfig] = {
 
 
 def runs(dataset: BeirDataset, wanted: list[str]) -> Iterator[tuple[str, Run]]:
-    """Search by each of some choices."""
-    configs = [sized(CHOICES[name], dataset) for name in wanted]
+    """Search by each of some choices, with the settings that `ingest` takes for another language than English."""
+    settings = settings_for(sample(dataset), {})
+    configs = [sized(with_settings(CHOICES[name], settings), dataset) for name in wanted]
     for name, result in zip(wanted, evaluate_each(configs, dataset), strict=True):
         yield name, result.run
 

@@ -17,7 +17,7 @@ import bm25s
 import jieba
 import numpy as np
 import Stemmer
-from bm25s.stopwords import STOPWORDS_EN
+from bm25s.tokenization import _infer_stopwords
 from rank_bm25 import BM25Okapi
 
 from rag_bm25.evaluation import BeirDataset
@@ -26,16 +26,18 @@ from rag_bm25.evaluation.running import Run
 Tokens: TypeAlias = list[list[str]]
 
 K = 100
+ENGLISH = ("English", "Chinese", "mixed")  # what is not Chinese in these sets
 METHODS = ("lucene", "bm25l", "bm25+")
 RANK_BM25_QUERIES = 200  # it looks at every document for every term of a query
 TANTIVY_HEAP = 256 << 20
 
 
-def searches(dataset: BeirDataset, milvus_python: Path | None) -> dict[str, Callable[[], Run]]:
+def searches(dataset: BeirDataset, language: str, milvus_python: Path | None) -> dict[str, Callable[[], Run]]:
     """Return a function for each peer that searches for the queries."""
     found: dict[str, Callable[[], Run]] = {}
+    latin = "english" if language in ENGLISH else language.lower()
     for kind, cut in {"its tokenizer": bm25s_tokens, "jieba": jieba_tokens, "bigrams": bigram_tokens}.items():
-        tokenize = _remembering(cut)
+        tokenize = _remembering(partial(cut, latin))
         for method in METHODS:
             found[f"bm25s {method}, {kind}"] = partial(search_bm25s, dataset, tokenize, method)
         if kind == "jieba":
@@ -62,25 +64,25 @@ def _remembering(cut: Callable[[list[str]], Tokens]) -> Callable[[list[str]], To
     return lambda texts: kept(tuple(texts))
 
 
-def bm25s_tokens(texts: list[str]) -> Tokens:
+def bm25s_tokens(language: str, texts: list[str]) -> Tokens:
     """Cut texts as bm25s does, with its stop words and Snowball stems."""
     tokens: Tokens = bm25s.tokenize(
-        texts, stopwords="en", stemmer=Stemmer.Stemmer("english"), return_ids=False, show_progress=False
+        texts, stopwords=language, stemmer=Stemmer.Stemmer(language), return_ids=False, show_progress=False
     )
     return tokens
 
 
-def jieba_tokens(texts: list[str]) -> Tokens:
-    """Cut texts by jieba's search mode; English words are stemmed, stop words dropped."""
-    stemmer, stop_words = Stemmer.Stemmer("english"), frozenset(STOPWORDS_EN)
+def jieba_tokens(language: str, texts: list[str]) -> Tokens:
+    """Cut texts by jieba's search mode; other words are stemmed, stop words dropped."""
+    stemmer, stop_words = Stemmer.Stemmer(language), frozenset(_infer_stopwords(language))
     cut = ([word.lower() for word in jieba.lcut_for_search(text) if re.search(r"\w", word)] for text in texts)
     return [stemmer.stemWords([word for word in words if word not in stop_words]) for words in cut]
 
 
-def bigram_tokens(texts: list[str]) -> Tokens:
+def bigram_tokens(language: str, texts: list[str]) -> Tokens:
     """Cut Chinese into bigrams of characters, and other text as bm25s does."""
     chinese = [re.findall(r"[\u4e00-\u9fff]+", text) for text in texts]
-    others = bm25s_tokens([re.sub(r"[\u4e00-\u9fff]+", " ", text) for text in texts])
+    others = bm25s_tokens(language, [re.sub(r"[\u4e00-\u9fff]+", " ", text) for text in texts])
     return [
         [one + other for run in runs for one, other in pairwise(run)] + words
         for runs, words in zip(chinese, others, strict=True)

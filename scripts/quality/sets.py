@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from rag_bm25.evaluation import BeirDataset, load_beir
+from rag_bm25.ingestion.language import MIN_CHUNKS, guess_language
 
 CHUNK_SIZE, OVERLAP = 500, 100  # characters
 MIN_SHARE = 0.5  # of a passage, that a relevant chunk has
@@ -22,10 +23,17 @@ def load(folder: Path) -> BeirDataset:
 
 
 def language(dataset: BeirDataset) -> str:
-    """Return the language of nearly all queries: those in Chinese hold a character of it."""
+    """Return the language of the texts, or of nearly all queries: those in Chinese hold a character of it."""
+    if other := guess_language(sample(dataset)):
+        return other.title()
     chinese = sum(any("\u4e00" <= char <= "\u9fff" for char in query) for query in dataset.queries.values())
     share = chinese / len(dataset.queries)
     return "Chinese" if share > 1 - FEW else "English" if share < FEW else "mixed"
+
+
+def sample(dataset: BeirDataset) -> list[str]:
+    """Return as many texts as it takes to guess their language."""
+    return list(dataset.corpus.values())[:MIN_CHUNKS]
 
 
 def _load_passages(folder: Path) -> BeirDataset:
