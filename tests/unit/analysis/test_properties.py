@@ -91,6 +91,8 @@ def test_tokens_of_two_sentences_are_the_tokens_of_each(first: str, second: str)
 @example("10ß")
 @example("IS.㎍")
 @example("ÆD")  # AED, which is stemmed in small letters alone
+@example("A'ß")  # A'SS, of which A' is cut off
+@example("AA:A'ᾳ")
 @example("A.Aa")  # a name as Ph.D. is, which a.aa is not
 def test_letter_case_makes_no_difference_but_to_stop_words_and_names_in_capitals(text: str) -> None:
     assume("\u0345" not in text)  # an accent whose capital is a letter
