@@ -39,7 +39,9 @@ def _compound(word: str, commas: str) -> str:
     """Return the pattern of a number with thousands separators, C++, C#, F#, .NET, or words joined by single signs."""
     numbers = "|".join(map(_number, commas))
     # An apostrophe after one letter, or two of a code's prefix, parts: f'text', l'accord; but not I'll and O'Brien.
-    parted = rf"(?:(?<=(?<![\w'])[A-NP-Za-np-z]')|(?<=(?<![\w'])(?:rb|br|fr|qu)'))(?!(?:ll|re|ve)\b)(?:\w\w|[{_DOUBLE}])"
+    parted = (
+        rf"(?:(?<=(?<![\w'])[A-NP-Za-np-z]')|(?<=(?<![\w'])(?:rb|br|fr|qu)'))(?!(?:ll|re|ve)\b)(?:\w\w|[{_DOUBLE}])"
+    )
     return rf"{numbers}|[Cc]\+\+|[CcFf]#|{_NET}|{word}(?:(?:[.\-]|'(?!{parted})|_+|{_AMPERSAND}){word})*"
 
 
