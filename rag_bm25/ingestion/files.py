@@ -263,7 +263,7 @@ class _Finder:
         elif missing := needs_package(file):
             self.found.unreadable[file] = f"{file}: {missing}"
         elif is_wanted or is_known(file):
-            self.found.unreadable[file] = f"{file}: not a regular file but a pipe, a socket or a device; save it as a file"
+            self.found.unreadable[file] = f"{file}: no regular file but a pipe, a socket or a device; save it as a file"
         else:
             kinds = f"{', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}"
             self.found.unreadable[file] = (

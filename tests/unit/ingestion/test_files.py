@@ -123,7 +123,7 @@ def test_a_file_given_by_itself_that_cannot_be_ingested_is_an_error(tmp_path: Pa
 def test_a_pipe_given_by_itself_is_told_to_be_one(tmp_path: Path, name: str) -> None:
     os.mkfifo(tmp_path / name)
     found = find_files([tmp_path / name], include=[name])
-    assert "not a regular file but a pipe" in found.unreadable[tmp_path / name]
+    assert "no regular file but a pipe" in found.unreadable[tmp_path / name]
 
 
 def test_temporary_files_are_left_out_unless_a_pattern_names_them(tmp_path: Path) -> None:
