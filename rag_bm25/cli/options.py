@@ -63,6 +63,11 @@ def option(help: str, *names: str, **more: Any) -> Any:
     return typer.Option(*names, help=help, show_default=False, **more)
 
 
+def confirmation(help: str) -> Any:
+    """Return the option that confirms a deletion: it has no variable, which another command may have been meant for."""
+    return option(help, "--yes", allow_from_autoenv=False)
+
+
 def argument(metavar: str, help: str) -> Any:
     """Return an argument that is shown by its metavar."""
     return typer.Argument(metavar=metavar, help=help, show_default=False)
