@@ -233,6 +233,16 @@ class Conditions(Object):
 
     form = "KEY=VALUE,...|JSON"
 
+    def parse(self, text: str) -> Any:
+        if not text.lstrip().startswith("{"):
+            return super().parse(text)
+        try:
+            return read_json(text)
+        except ParameterError:
+            raise
+        except (RecursionError, ValueError) as error:
+            raise ParameterError(f"a filter that begins with {{ must be JSON: {error}") from None
+
     def holds(self, value: object) -> bool:
         return isinstance(value, Mapping | str)
 

@@ -156,8 +156,10 @@ def parse_filter(filter: Mapping[Any, Any] | Filter | None) -> Filter | None:
     if isinstance(filter, Comparison | And | Or | Not):
         return _check_tree(filter, 2 * MAX_DEPTH)  # `conjoin` may have joined two of them
     if not isinstance(filter, Mapping):
-        msg = f"a filter must be a mapping, such as {EXAMPLE}, and no Milvus expression, got {short_repr(filter)}"
-        raise FilterError(msg)
+        raise FilterError(
+            f"a filter must be a mapping, such as {EXAMPLE}, and no Milvus expression; the command line "
+            f"and query strings take key=value, too; got {short_repr(filter)}"
+        )
     return _read_mapping(filter, MAX_DEPTH) if filter else None
 
 

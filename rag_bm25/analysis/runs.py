@@ -25,6 +25,9 @@ COMMAS = f",{WIDE_COMMA}"
 LETTER = rf"[^\W_{''.join(script.chars for script in SCRIPTS)}]"
 """Pattern of one letter or digit of all scripts that put spaces between words, and of some that do not."""
 
+# Letters that are two in small letters, by Unicode's case folding: l'ß is cut as l'ss.
+_DOUBLE = "\u00df\u1e9e\u1f80-\u1faf\u1fb2-\u1fb4\u1fbc\u1fc2-\u1fc4\u1fcc\u1ff2-\u1ff4\u1ffc"
+
 
 def _number(comma: str) -> str:
     """Return the pattern of a number with thousands separators, all of which are the same."""
@@ -36,7 +39,9 @@ def _compound(word: str, commas: str) -> str:
     """Return the pattern of a number with thousands separators, C++, C#, F#, .NET, or words joined by single signs."""
     numbers = "|".join(map(_number, commas))
     # An apostrophe after one letter, or two of a code's prefix, parts: f'text', l'accord; but not I'll and O'Brien.
-    parted = r"(?:(?<=(?<![\w'])[A-NP-Za-np-z]')|(?<=(?<![\w'])(?:rb|br|fr|qu)'))(?!(?:ll|re|ve)\b)\w\w"
+    parted = (
+        rf"(?:(?<=(?<![\w'])[A-NP-Za-np-z]')|(?<=(?<![\w'])(?:rb|br|fr|qu)'))(?!(?:ll|re|ve)\b)(?:\w\w|[{_DOUBLE}])"
+    )
     return rf"{numbers}|[Cc]\+\+|[CcFf]#|{_NET}|{word}(?:(?:[.\-]|'(?!{parted})|_+|{_AMPERSAND}){word})*"
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import codecs
 import re
 from collections import defaultdict
 from typing import TYPE_CHECKING, TypeVar
 
 from rag_bm25.analysis.config import MAX_WORDS, check_user_word, check_word
+from rag_bm25.analysis.lines import read_lines
 from rag_bm25.analysis.runs import LETTER, is_within_word
-from rag_bm25.checks import check_path
 from rag_bm25.errors import InputError, ParameterError
 from rag_bm25.scripts import MARKS
 
@@ -92,20 +91,12 @@ def _parse_user_word(line: str) -> tuple[str, int | None]:
 
 def _read(path: str | Path, parse: Callable[[str], _T]) -> Iterator[tuple[int, _T]]:
     """Yield the number and the contents of each line that has any."""
-    with check_path("path", path).open("rb") as file:
-        data = file.read(MAX_FILE_BYTES + 1)
-    if len(data) > MAX_FILE_BYTES:
-        raise InputError(f"{path} must have at most {MAX_FILE_BYTES:,} bytes")
     count = 0
-    for number, line in enumerate(data.removeprefix(codecs.BOM_UTF8).splitlines(), 1):
+    for number, text in read_lines(path, MAX_FILE_BYTES):
+        if not text or re.match(r"#(\s|$)", text):
+            continue
         try:
-            text = line.decode().strip()
-            if not text or re.match(r"#(\s|$)", text):
-                continue
             yield number, parse(text)
-        except UnicodeDecodeError:
-            msg = f"{path} line {number}: not UTF-8; `iconv -f gb18030 -t utf-8` converts a file in GBK"
-            raise InputError(msg) from None
         except ParameterError as error:
             raise InputError(f"{path} line {number}: {error}") from None
         count += 1

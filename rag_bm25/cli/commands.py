@@ -96,6 +96,6 @@ class ReportingCommand(TyperCommand):
 def make_command(name: str | None, function: Callable[..., None], epilog: str | None) -> Any:
     """Return a function as a command of Typer."""
     alone = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-    settings = {"auto_envvar_prefix": "RAG_BM25"}  # RAG_BM25_COLLECTION is --collection, and so on
+    settings = {"auto_envvar_prefix": "RAG_BM25"}  # RAG_BM25_COLLECTION is --collection, but for --yes
     alone.command(name, cls=ReportingCommand, epilog=epilog, context_settings=settings)(expand_groups(function))
     return get_command(alone)

@@ -153,7 +153,7 @@ def delete(
     ] = None,
     namespace: opt.Namespace = None,
     filter: opt.Filter = None,
-    yes: Annotated[bool, opt.option("Delete what a filter or source finds without asking.", "--yes")] = False,
+    yes: Annotated[bool, opt.confirmation("Delete what a filter or source finds without asking.")] = False,
     dry_run: Annotated[
         bool, opt.option("List the chunks that would be deleted, and delete nothing.", "--dry-run")
     ] = False,
@@ -193,7 +193,7 @@ def delete(
 def drop_namespace(
     name: Annotated[str, opt.argument("NAME", "The namespace, such as that of a tenant who leaves.")],
     place: opt.IndexAddress,
-    yes: Annotated[bool, opt.option("Delete them; without this, only count them.", "--yes")] = False,
+    yes: Annotated[bool, opt.confirmation("Delete them; without this, only count them.")] = False,
     as_json: opt.AsJson = False,
 ) -> None:
     """Delete all chunks of a namespace, and what the index remembers of its folders.

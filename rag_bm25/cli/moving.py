@@ -211,7 +211,7 @@ def _read_former_config(store: "Store", given: "Mapping[str, Any]") -> IndexConf
 
 def drop(
     place: opt.StoreAddress,
-    yes: Annotated[bool, opt.option("Delete it; without this, only show what would be deleted.", "--yes")] = False,
+    yes: Annotated[bool, opt.confirmation("Delete it; without this, only show what would be deleted.")] = False,
     as_json: opt.AsJson = False,
 ) -> None:
     """Delete an index with everything in it, all its generations included.

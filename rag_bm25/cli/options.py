@@ -15,8 +15,9 @@ from rag_bm25.analysis.contract import contract_of
 from rag_bm25.cli.certificates import get_tls
 from rag_bm25.cli.console import print_note
 from rag_bm25.cli.importing import ModelOption, as_function, one_line_errors
-from rag_bm25.definitions import Conditions, read_json
-from rag_bm25.errors import IndexNotFoundError, ParameterError
+from rag_bm25.definitions import Conditions
+from rag_bm25.errors import FilterError, IndexNotFoundError, ParameterError
+from rag_bm25.filters import parse_filter
 from rag_bm25.index.group import IndexGroup
 from rag_bm25.index.index import BM25Index
 from rag_bm25.ingestion.source_roots import read_stored_roots
@@ -60,6 +61,11 @@ def refuse_memory(uri: str | None) -> str | None:
 def option(help: str, *names: str, **more: Any) -> Any:
     """Return an option; its default, if it has one, is in the help text."""
     return typer.Option(*names, help=help, show_default=False, **more)
+
+
+def confirmation(help: str) -> Any:
+    """Return the option that confirms a deletion: it has no variable, which another command may have been meant for."""
+    return option(help, "--yes", allow_from_autoenv=False)
 
 
 def argument(metavar: str, help: str) -> Any:
@@ -260,13 +266,12 @@ class SearchedIndexes:
 
 
 def parse_filter_option(text: str | None) -> Any:
-    """Read a filter: a JSON object if it begins like one, else KEY=VALUE,...; any other text stays, and is refused."""
+    """Read and check a filter: a JSON object if it begins like one, else KEY=VALUE,...; any other text is refused."""
     if text is None:
         return None
     try:
-        return read_json(text) if text.lstrip().startswith("{") else Conditions().parse(text)
-    except ParameterError as error:
+        conditions = Conditions().parse(text)
+        parse_filter(conditions)
+    except (FilterError, ParameterError) as error:
         raise typer.BadParameter(str(error), param_hint="--filter") from None
-    except (RecursionError, ValueError) as error:
-        msg = f"not a JSON object: {error}"
-        raise typer.BadParameter(msg, param_hint="--filter") from None
+    return conditions

@@ -195,7 +195,8 @@ def terms(
     as_json: opt.AsJson = False,
 ) -> None:
     """List the terms that most chunks have, with their df and IDF."""
+    conditions = opt.parse_filter_option(filter)
     with place.open_existing() as index:
-        found = index.terms(prefix=prefix, k=k, namespace=namespace or "", filter=opt.parse_filter_option(filter))
+        found = index.terms(prefix=prefix, k=k, namespace=namespace or "", filter=conditions)
     lines = [f"{term.term}  df {term.df:,} of {term.num_chunks:,}  IDF {term.idf:.3f}" for term in found]
     print_result(as_json, [asdict(term) for term in found], *map(Text, lines))

@@ -14,7 +14,7 @@ from rag_bm25.checks import require_extra
 from rag_bm25.cli import options as opt
 from rag_bm25.cli.console import print_note
 from rag_bm25.cli.ingesting import DEFAULT_MAX_DELETE, MaxDelete, Prune, parse_percent
-from rag_bm25.cli.settings import DEFAULT_CHUNK_SIZE, new_config
+from rag_bm25.cli.settings import DEFAULT_CHUNK_SIZE, as_usage, new_config
 from rag_bm25.errors import IndexNotFoundError
 from rag_bm25.index.index import BM25Index
 from rag_bm25.ingestion.files import find_files
@@ -153,6 +153,7 @@ def token(
 ) -> None:
     """Make an access token: its line for the file of `serve --tokens` goes to stdout, the token itself to stderr."""
     conditions = opt.parse_filter_option(filter)
-    secret, line = make_token(name, namespaces=namespace, filter=conditions, write=write or None)
+    with as_usage():
+        secret, line = make_token(name, namespaces=namespace, filter=conditions, write=write or None)
     sys.stdout.write(f"{line}\n")
     print_note(f"the token of {name}, which is not shown again: {secret}")

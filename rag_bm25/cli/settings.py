@@ -167,8 +167,8 @@ def with_language(config: IndexConfig, given: Mapping[str, Any], sample: Callabl
 
 
 @contextmanager
-def as_usage(option: str) -> Iterator[None]:
-    """Report a wrong value as wrong usage of an option."""
+def as_usage(option: str | None = None) -> Iterator[None]:
+    """Report a wrong value as wrong usage, of an option."""
     try:
         yield
     except ParameterError as error:

@@ -255,16 +255,19 @@ class _Finder:
     def _take_single(self, file: Path, root: Path) -> None:
         """Collect a file that was given by itself, also through a link."""
         selection = self._select(file, file.parent)
+        is_wanted = selection.names(file) or file.suffix.lower() == NAMED
         if selection.excludes(file, is_folder=False):
             self.found.excluded.append(file)
-        elif self._take_file(file, root, is_wanted=selection.names(file) or file.suffix.lower() == NAMED):
+        elif self._take_file(file, root, is_wanted=is_wanted):
             self.found.given[file] = False
         elif missing := needs_package(file):
             self.found.unreadable[file] = f"{file}: {missing}"
+        elif is_wanted or is_known(file):
+            self.found.unreadable[file] = f"{file}: no regular file but a pipe, a socket or a device; save it as a file"
         else:
             kinds = f"{', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}"
             self.found.unreadable[file] = (
-                f"{file}: only regular files that end in {kinds} can be ingested, and those that --include names"
+                f"{file}: only files that end in {kinds} can be ingested, and those that --include names"
             )
 
     def _take_file(self, file: Path, root: Path, within: Path | None = None, *, is_wanted: bool) -> bool:

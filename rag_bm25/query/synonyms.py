@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import codecs
 import re
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from rag_bm25.analysis.lines import decode_lines, read_lines
 from rag_bm25.analysis.text import AnalysedText
 from rag_bm25.budget import check_budget
-from rag_bm25.checks import as_str, check_path, is_iterable, is_number
+from rag_bm25.checks import as_str, is_iterable, is_number
 from rag_bm25.errors import InputError, short_repr
 
 if TYPE_CHECKING:
@@ -87,10 +87,7 @@ class Synonyms:
         OSError
             The file cannot be opened.
         """
-        with check_path("path", path).open("rb") as file:
-            lines = file.read(MAX_FILE_BYTES + 1)
-        _check_size(str(path), len(lines), MAX_FILE_BYTES, "bytes")
-        return cls(tuple(_parse_lines(lines.removeprefix(codecs.BOM_UTF8), str(path))))
+        return cls(tuple(_parse_lines(read_lines(path, MAX_FILE_BYTES), str(path))))
 
     @classmethod
     def parse(cls, text: str, name: str = "synonyms") -> Synonyms:
@@ -113,7 +110,8 @@ class Synonyms:
         """
         if not isinstance(text, str):
             raise InputError(f"synonyms must be a str, got {type(text).__name__}")
-        return cls(tuple(_parse_lines(as_str(text).encode(errors="surrogatepass"), name)))
+        lines = decode_lines(as_str(text).encode(errors="surrogatepass"), name)
+        return cls(tuple(_parse_lines(lines, name)))
 
     @classmethod
     def of(cls, mapping: Mapping[str, Iterable[str] | Mapping[str, float]]) -> Synonyms:
@@ -170,8 +168,7 @@ class Synonyms:
 
 def _check_size(where: str, size: int, limit: int, what: str) -> None:
     if size > limit:
-        msg = f"{where} must have at most {limit:,} {what}, got {'more' if what == 'bytes' else f'{size:,}'}"
-        raise InputError(msg)
+        raise InputError(f"{where} must have at most {limit:,} {what}, got {size:,}")
 
 
 @dataclass(frozen=True)
@@ -253,15 +250,10 @@ def _analyse(text: str, analyzer: TextAnalyzer, rule: SynonymRule) -> AnalysedTe
     return analysed
 
 
-def _parse_lines(lines: bytes, name: str) -> Iterator[SynonymRule]:
-    for number, line in enumerate(lines.splitlines(), 1):
-        where = f"{name} line {number}"
-        try:
-            text = line.decode().strip()
-        except UnicodeDecodeError as error:
-            raise InputError(f"{where}: not UTF-8 at byte {error.start} of the line") from None
+def _parse_lines(lines: Iterable[tuple[int, str]], name: str) -> Iterator[SynonymRule]:
+    for number, text in lines:
         if text and not text.startswith("#"):
-            yield _parse_line(text, where)
+            yield _parse_line(text, f"{name} line {number}")
 
 
 def _parse_line(text: str, where: str) -> SynonymRule:

@@ -71,6 +71,8 @@ def test_version() -> None:
         ["search"],
         ["search", "q", "-k", "0"],
         ["search", "q", "--filter", "{bad"],
+        ["terms", "--filter", "page"],
+        *(["search", "q", "--filter", wrong] for wrong in ("page", "$foo=1", '{"page": {"$gte": null}}')),
         ["delete"],
         ["ingest"],
         ["ingest", ".", "--chunk-size", "0"],

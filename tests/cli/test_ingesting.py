@@ -178,7 +178,7 @@ def test_a_file_that_cannot_be_ingested_is_an_error_where_it_was_named(docs: Pat
     page = docs / "page.css"
     page.write_text("a")
     opened = len(databases.opened)
-    assert_fails(run("ingest", page), f"{page}: only regular files that end in .txt, .md, ")
+    assert_fails(run("ingest", page), f"{page}: only files that end in .txt, .md, ")
     assert all(options.get("read_only") for options in databases.opened[opened:])
     result = run("ingest", page, docs / "law.txt")
     assert (result.exit_code, result.stderr.count("page.css")) == (1, 1)

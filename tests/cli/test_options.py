@@ -269,3 +269,12 @@ def test_every_option_has_a_variable(docs: Path, monkeypatch: pytest.MonkeyPatch
     assert run("search", "law", "--collection", "docs").exit_code == 0
     monkeypatch.setenv("RAG_BM25_K", "0")
     assert run("search", "law", "--collection", "docs").exit_code == 2
+
+
+@pytest.mark.usefixtures("databases", "docs")
+@pytest.mark.parametrize("command", [("drop",), ("drop-namespace", ""), ("delete", "--source", "docs/law.txt")])
+def test_no_variable_confirms_a_deletion(monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]) -> None:
+    before = run_json("list", "sources")
+    monkeypatch.setenv("RAG_BM25_YES", "1")
+    run(*command)
+    assert run_json("list", "sources") == before

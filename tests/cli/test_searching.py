@@ -79,8 +79,11 @@ def test_a_filter_is_written_as_over_http(docs: Path, filter: str) -> None:
 @pytest.mark.parametrize("filter", ['metadata["page"] == 3', 'metadata["of"] like "a=b%"', "page >= 2", "page"])
 def test_what_is_no_condition_is_refused_with_an_example(docs: Path, filter: str) -> None:
     refused = run("search", "sparse", "--filter", filter)
-    assert refused.exit_code == 1
-    assert 'a filter must be a mapping, such as {"page": {"$gte": 3}}' in refused.stderr
+    assert refused.exit_code == 2
+    assert (
+        'a filter must be a mapping, such as {"page": {"$gte": 3}}, and no Milvus expression; the command line'
+        in refused.stderr
+    )
 
 
 def test_why_names_the_words_that_no_chunk_has(docs: Path) -> None:

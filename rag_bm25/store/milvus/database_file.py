@@ -30,8 +30,10 @@ JOURNALS = ("", "-journal", "-wal", "-shm")  # of SQLite, which a killed process
 
 
 def require_database(path: Path) -> None:
-    """Refuse a file or folder that has other contents; what is missing, empty or unreadable is for the engine."""
+    """Refuse all but a file or folder of an engine; what is missing, empty or unreadable is for the engine."""
     with suppress(PermissionError):
+        if path.exists() and not path.is_file() and not path.is_dir():
+            raise StoreError(f"{path} is no database: it is a pipe, a socket or a device; give the path of a file")
         if path.is_file() and not _begins_as_database(path):
             raise StoreError(
                 f"{path} is no database: it does not begin as the files of milvus-lite do. Nothing was changed; give "

@@ -54,7 +54,10 @@ def test_words_reach_the_analyzer(tmp_path: Path) -> None:
         ("\n\n——", "line 3: user_words must be words with a letter or digit"),
         ("x" * 300, "line 1: user_words must be words of 1 to "),
         ("好 3\n坏\n好 4\n", "line 3: '好' has another frequency in line 1"),
-        ("好\n".encode("gbk"), "line 1: not UTF-8; `iconv -f gb18030 -t utf-8` converts a file in GBK"),
+        (
+            "好\n".encode("gbk"),
+            "line 1: not UTF-8 at byte 0 of the line; `iconv -f gb18030 -t utf-8` converts a file in GBK",
+        ),
     ],
 )
 def test_a_line_that_is_no_user_word_is_named(tmp_path: Path, text: str | bytes, says: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import unicodedata
 from pathlib import Path
 from typing import Literal
@@ -114,8 +115,15 @@ def test_a_link_to_itself_is_skipped(tmp_path: Path) -> None:
 def test_a_file_given_by_itself_that_cannot_be_ingested_is_an_error(tmp_path: Path, index: BM25Index) -> None:
     page = write(tmp_path / "a.css")
     report = run(index, page, write(tmp_path / "b.txt"))
-    assert report.failed["a.css"].startswith(f"{page}: only regular files that end in .txt, .md, ")
+    assert report.failed["a.css"].startswith(f"{page}: only files that end in .txt, .md, ")
     assert ids(index) == ["b.txt#0"]
+
+
+@pytest.mark.parametrize("name", ["pipe", "pipe.txt"])
+def test_a_pipe_given_by_itself_is_told_to_be_one(tmp_path: Path, name: str) -> None:
+    os.mkfifo(tmp_path / name)
+    found = find_files([tmp_path / name], include=[name])
+    assert "no regular file but a pipe" in found.unreadable[tmp_path / name]
 
 
 def test_temporary_files_are_left_out_unless_a_pattern_names_them(tmp_path: Path) -> None:

@@ -106,7 +106,7 @@ def test_file_with_byte_order_mark(tmp_path: Path) -> None:
         ("a, b^0", "weight of 'b' must be a number in 0.001..1, got 0.0"),
         ("a, b^nan", "weight of 'b' must be a number in 0.001..1, got nan"),
         ("a, b^much", "weight of 'b' must be a number in 0.001..1, got 'much'"),
-        (b"a, \xff", "not UTF-8 at byte 3 of the line"),
+        (b"a, \xff", "not UTF-8 at byte 3 of the line; `iconv -f gb18030 -t utf-8` converts a file in GBK"),
     ],
 )
 def test_errors_name_file_and_line(tmp_path: Path, line: str | bytes, message: str) -> None:

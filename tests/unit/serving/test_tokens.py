@@ -248,5 +248,5 @@ def test_tokens_are_random() -> None:
 )
 def test_the_command_refuses_what_the_server_would(options: tuple[str, ...], rule: str) -> None:
     result = run("token", "alice", *options)
-    assert (result.exit_code, result.stdout) == (1, "")
+    assert (result.exit_code, result.stdout) == (2, "")
     assert rule in result.stderr

@@ -450,6 +450,11 @@ class TestOtherContents:
             MilvusStore(path, "docs")
         assert list(tmp_path.rglob("*")) == [path, path / "notes.txt"]
 
+    def test_a_pipe(self, tmp_path: Path) -> None:
+        os.mkfifo(tmp_path / "pipe.db")
+        with pytest.raises(StoreError, match=r"pipe\.db is no database: it is a pipe"):
+            MilvusStore(tmp_path / "pipe.db", "docs", read_only=True)
+
     @pytest.mark.parametrize("name", ["LOCK", "collections", "databases"])
     def test_databases_are_left_to_the_engines(self, tmp_path: Path, name: str) -> None:
         (tmp_path / "folder.db").mkdir()
