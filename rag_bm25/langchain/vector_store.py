@@ -12,12 +12,10 @@ from langchain_core.structured_query import Comparator, Operator, Visitor
 from langchain_core.vectorstores import VectorStore
 
 from rag_bm25.checks import check_parameter, comparable
-from rag_bm25.definitions import options_of
-from rag_bm25.documents.chunks import Hit
 from rag_bm25.errors import InputError
 from rag_bm25.filters import parse_filter
 from rag_bm25.hits.diversity import SparseCosines, cosine_similarity, diversify
-from rag_bm25.hits.options import Effect, SearchOptions, options_that, read_given
+from rag_bm25.hits.options import read_given
 from rag_bm25.index.owning import IndexOwner
 from rag_bm25.index.searching.hybrid import HybridOptions
 from rag_bm25.langchain.documents import add_texts, to_document
@@ -25,16 +23,13 @@ from rag_bm25.langchain.searching import (
     as_mode,
     as_query,
     check_embedding,
-    filter_of,
     relevance_scores,
     search,
     warn_of_missing_fields,
 )
-from rag_bm25.query.query import Query
-from rag_bm25.store.rows import MAX_K
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
     from langchain_core.documents import Document
     from langchain_core.embeddings import Embeddings
@@ -42,9 +37,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from typing_extensions import Self
 
+    from rag_bm25.documents.chunks import Hit
     from rag_bm25.index.index import BM25Index
     from rag_bm25.langchain.searching import SearchMode
-    from rag_bm25.query.query import QueryLike
+    from rag_bm25.query.query import Query, QueryLike
 
 COMPARISONS = {
     Comparator.EQ: "$eq",
@@ -58,8 +54,6 @@ COMPARISONS = {
     Comparator.CONTAIN: "$contains",
 }
 _OWN = ("mode", "query_embedding", "filter", "namespace")
-# Options that leave out chunks which share a term with the query.
-_LEAVING_OUT = options_of(SearchOptions).keys() - options_that(Effect.WEIGHS)
 
 
 @dataclass(frozen=True)
@@ -113,9 +107,6 @@ class MilvusBM25VectorStore(IndexOwner, VectorStore):
         How to search by default; if not given, "hybrid" with an embedding model and "sparse" without.
     namespace : str
         Where documents are written, and searched by default.
-    pad_results : bool
-        Fill up the results of a sparse search to k with documents that share no term with the query, at score 0 and
-        in no particular order. A store of dense vectors always returns k documents, and some programs rely on that.
 
     Raises
     ------
@@ -142,14 +133,12 @@ class MilvusBM25VectorStore(IndexOwner, VectorStore):
         embedding: Embeddings | None = None,
         mode: SearchMode | None = None,
         namespace: str = "",
-        pad_results: bool = False,
     ) -> None:
         check_embedding(index, embedding)
         self.index = index
         self.embedding = embedding
         self.mode = as_mode(mode, embedding)
         self.namespace = namespace
-        self.pad_results = pad_results
 
     @property
     def embeddings(self) -> Embeddings | None:
@@ -355,29 +344,11 @@ class MilvusBM25VectorStore(IndexOwner, VectorStore):
         return {**options, "query_embedding": await self.embedding.aembed_query(str(as_query(query)))}
 
     def _search(self, request: _Request, k: int) -> list[Hit]:
-        mode, options = request.mode, request.options
-        (hits,) = search(self.index, [request.query], [request.embedding], k, mode=mode, options=options)
+        options = request.options
+        (hits,) = search(self.index, [request.query], [request.embedding], k, mode=request.mode, options=options)
         if not hits:
             warn_of_missing_fields(self.index, request.query, options)
-        if self.pad_results and mode == "sparse":
-            hits += self._padding(request, hits, k - len(hits))
         return hits
-
-    def _padding(self, request: _Request, hits: Sequence[Hit], wanted: int) -> Iterator[Hit]:
-        """Yield chunks that share no term with the query, at score 0, unless that is below the minimum."""
-        options = request.options
-        if wanted <= 0 or options.get("min_score", 0) > 0 or options.get("min_confidence", 0) > 0:
-            return
-        if options.keys() & _LEAVING_OUT or request.query.has_conditions:
-            others_left = {name: value for name, value in options.items() if name not in _LEAVING_OUT}
-            every = Query(request.query.parts)
-            (hits,) = search(self.index, [every], [None], MAX_K, mode="sparse", options=others_left)
-        found = {(hit.namespace, hit.id) for hit in hits}
-        chunks = self.index.chunks(filter=filter_of("sparse", options), namespace=options["namespace"])
-        others = (chunk for chunk in chunks if (chunk.namespace, chunk.id) not in found)
-        highlights = () if options.get("highlight") else None
-        for _, chunk in zip(range(wanted), others, strict=False):
-            yield Hit(chunk.id, 0.0, chunk.text, chunk.metadata, chunk.namespace, highlights=highlights)
 
     def _relevance(self, request: _Request, hits: Sequence[Hit]) -> NDArray[np.float64]:
         return relevance_scores(self.index, request.query, hits, mode=request.mode, options=request.options)
