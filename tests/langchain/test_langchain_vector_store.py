@@ -328,7 +328,7 @@ class TestRelevanceOfDenseVectors:
             {"fusion": "rrf"},
             {"fusion": RRF(k=0.5)},
             {"fusion": Weighted(3, 1)},
-            {"fusion": Weighted(0.2, 0.9, "bound")},
+            {"fusion": Weighted(0.2, 0.9, "min-max")},
         ],
         ids=str,
     )
@@ -361,7 +361,6 @@ class TestRelevanceOfDenseVectors:
             (RRF(k=1), 1),
             (Weighted(), 20),  # sqrt(2 * 200)
             (Weighted(0.2, 2, "min-max"), 2.2),
-            (Weighted(3, 1, "bound"), 4),
         ],
         ids=str,
     )

@@ -22,7 +22,6 @@ class FusedArm:
 
     name: str
     scores: ArmScores
-    bound: float  # upper bound of the scores
     weight: float  # of `Weighted`
     chunk: str  # its key among the candidates
     score: Explanation | None  # None if it is none of them
@@ -57,15 +56,12 @@ def _explain_arm(fusion: Fusion, arm: FusedArm) -> Explanation:
 
 
 def _explain_weighted(fusion: Weighted, arm: FusedArm) -> Explanation:
-    scale = ScoreScale.of(fusion.normalization, arm.scores, arm.bound)
+    scale = ScoreScale.of(fusion.normalization, arm.scores)
     normalized = scale.normalize(arm.scores[arm.chunk])
     count = f"{len(arm.scores):,} candidates"
     parts = [arm.score] if arm.score else []
     if not scale.unit:
         what = f"normalized score: the scores of its {count} are equal; from:"
-    elif fusion.normalization == "bound":
-        what = "normalized score, score / bound from:"
-        parts += [Explanation(scale.unit, "bound, upper bound of the scores")]
     else:
         what = f"normalized score, (score - low) / {_UNITS[fusion.normalization].partition(',')[0]} from:"
         parts += [
