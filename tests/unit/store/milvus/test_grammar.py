@@ -85,7 +85,8 @@ class Recording:
 @settings(suppress_health_check=list(HealthCheck))
 def test_reading_by_key_and_page_by_page_is_parsed(grammar: Grammar, keys: list[str]) -> None:
     recording = Recording(keys)
-    collection = Collection(recording, "x", is_prepared=True)  # type: ignore[arg-type]
+    collection = Collection(recording, "x")  # type: ignore[arg-type]
+    collection.is_prepared = True
     list(collection.scan("", ["pk"]))
     list(collection.scan(EVERYTHING, ["pk"]))
     collection.get(keys, ["pk"])
