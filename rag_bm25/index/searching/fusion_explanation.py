@@ -52,14 +52,13 @@ def _explain_arm(fusion: Fusion, arm: FusedArm) -> Explanation:
             arm.score,
         )
         return Explanation(reciprocal_rank(fusion.k, rank), f"{arm.name}, 1 / (k + rank) from:", parts)
-    return _explain_weighted(fusion, arm)
+    return _explain_weighted(fusion, arm, arm.score)
 
 
-def _explain_weighted(fusion: Weighted, arm: FusedArm) -> Explanation:
+def _explain_weighted(fusion: Weighted, arm: FusedArm, score: Explanation) -> Explanation:
     scale = ScoreScale.of(fusion.normalization, arm.scores)
     normalized = scale.normalize(arm.scores[arm.chunk])
-    count = f"{len(arm.scores):,} candidates"
-    parts = [arm.score] if arm.score else []
+    count, parts = f"{len(arm.scores):,} candidates", [score]
     if not scale.unit:
         what = f"normalized score: the scores of its {count} are equal; from:"
     else:
