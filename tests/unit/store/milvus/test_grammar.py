@@ -75,6 +75,7 @@ class Recording:
     def __init__(self, keys: list[str]) -> None:
         self.dialect, self.engine = SERVER, self
         self.clauses, self.keys = list[str](), iter(keys)
+        self.keys_per_query = len(keys)
 
     def read(self, call: str, name: str, *, filter: str, **options: Any) -> list[dict[str, str]]:
         self.clauses.append(filter)
