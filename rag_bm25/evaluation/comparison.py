@@ -41,15 +41,13 @@ class PairedTest:
     equal: int
 
 
-def paired_test(first: ArrayLike, second: ArrayLike, *, seed: int = 0) -> PairedTest:
+def paired_test(first: ArrayLike, second: ArrayLike) -> PairedTest:
     """Compare the values of a measure for two configurations.
 
     Parameters
     ----------
     first, second : array_like of float, shape (n_queries,)
         The value for each query, in the same order.
-    seed
-        As for :func:`randomisation_p_value`.
 
     Returns
     -------
@@ -71,7 +69,7 @@ def paired_test(first: ArrayLike, second: ArrayLike, *, seed: int = 0) -> Paired
         raise InputError(f"a paired test needs two values for each query, got shapes {one.shape} and {other.shape}")
     differences = other - one
     better, worse, equal = (int((np.sign(differences) == sign).sum()) for sign in (1, -1, 0))
-    p_value = randomisation_p_value(differences, seed=seed)
+    p_value = randomisation_p_value(differences)
     return PairedTest(round(float(differences.mean()), 12), p_value, better, worse, equal)
 
 

@@ -19,7 +19,7 @@ ArmScores: TypeAlias = "Mapping[str, float]"
 
 MAX_RRF_K = 16_384
 
-Normalization = Literal["z-score", "min-max", "bound"]
+Normalization = Literal["z-score", "min-max"]
 ArmWeight: TypeAlias = Annotated[float, Between(0, FINITE.high)]
 
 NOISE = 8 * 2.0**-23
@@ -39,11 +39,9 @@ class ScoreScale:
     unit: float
 
     @classmethod
-    def of(cls, normalization: Normalization, arm: ArmScores, bound: float) -> ScoreScale:
-        """Return the scale of an arm's scores, whose upper bound is `bound`."""
-        if normalization == "bound" or not arm:
-            return cls(0.0, bound)
-        low, high = min(arm.values()), max(arm.values())
+    def of(cls, normalization: Normalization, arm: ArmScores) -> ScoreScale:
+        """Return the scale of an arm's scores."""
+        low, high = min(arm.values(), default=0.0), max(arm.values(), default=0.0)
         if high - low <= NOISE * max(abs(low), abs(high)):
             return cls(low, 0.0)
         return cls(low, standard_deviation(arm.values()) if normalization == "z-score" else high - low)
@@ -67,7 +65,7 @@ class FusionMethod(ABC):
         """Return an upper bound of the fused scores.
 
         That of :class:`RRF` is the score of rank 1 in both arms. In :class:`Weighted`, the highest of n z-scores is at
-        most sqrt(2n) above the lowest; with "bound", dense scores above 1 can exceed it.
+        most sqrt(2n) above the lowest.
 
         Parameters
         ----------
@@ -81,8 +79,8 @@ class FusionMethod(ABC):
         """
 
     @abstractmethod
-    def fuse(self, sparse: ArmScores, dense: ArmScores, bound: float) -> dict[str, float]:
-        """Fuse the scores of the candidates, in no particular order; `bound` is that of the query's BM25 scores."""
+    def fuse(self, sparse: ArmScores, dense: ArmScores) -> dict[str, float]:
+        """Fuse the scores of the candidates, in no particular order."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +101,7 @@ class RRF(FusionMethod):
 
     Examples
     --------
-    >>> RRF(k=1).fuse({"a": 9.0, "b": 8.0}, {"b": 0.9}, bound=10.0)
+    >>> RRF(k=1).fuse({"a": 9.0, "b": 8.0}, {"b": 0.9})
     {'a': 0.5, 'b': 0.8333333333333333}
     """
 
@@ -115,7 +113,7 @@ class RRF(FusionMethod):
     def upper_bound(self, candidates: int) -> float:  # noqa: ARG002 - of scores
         return 2 / (self.k + 1)
 
-    def fuse(self, sparse: ArmScores, dense: ArmScores, bound: float) -> dict[str, float]:  # noqa: ARG002 - of scores
+    def fuse(self, sparse: ArmScores, dense: ArmScores) -> dict[str, float]:
         fused: dict[str, float] = {}
         for arm in (sparse, dense):
             for rank, candidate in enumerate(arm, 1):
@@ -136,14 +134,12 @@ class Weighted(FusionMethod):
         Weight of the BM25 score, >= 0.
     dense : float
         Weight of the dense score, >= 0; not both are 0.
-    normalization : {"z-score", "min-max", "bound"}
+    normalization : {"z-score", "min-max"}
         ``"z-score"`` divides the distance from the lowest score of an arm's candidates by their standard deviation. It
         ranks as z-scores do, whose 0 is the mean, and no score is below 0. ``"min-max"`` divides by the distance
         between the lowest and the highest [1]_. If all scores are equal, but for rounding, each becomes 1 by either.
-        ``"bound"`` divides the BM25 score by its upper bound for the query, see
-        :meth:`rag_bm25.BM25Index.max_scores`, and leaves the dense score unchanged, so that weak arms stay weak. A
-        search gives :meth:`fuse` the scores that both arms have for the first candidates of either; a candidate without
-        a score in an arm gets 0 from it.
+        A search gives :meth:`fuse` the scores that both arms have for the first candidates of either; a candidate
+        without a score in an arm gets 0 from it.
 
     References
     ----------
@@ -151,7 +147,7 @@ class Weighted(FusionMethod):
 
     Examples
     --------
-    >>> Weighted(0.5, 0.5).fuse({"a": 9.0, "b": 8.0}, {"b": 0.9, "c": 0.1}, bound=10.0)
+    >>> Weighted(0.5, 0.5).fuse({"a": 9.0, "b": 8.0}, {"b": 0.9, "c": 0.1})
     {'a': 1.0, 'b': 1.0, 'c': 0.0}
     """
 
@@ -168,10 +164,10 @@ class Weighted(FusionMethod):
         of_an_arm = math.sqrt(2 * candidates) if self.normalization == "z-score" else 1.0
         return (self.sparse + self.dense) * of_an_arm
 
-    def fuse(self, sparse: ArmScores, dense: ArmScores, bound: float) -> dict[str, float]:
+    def fuse(self, sparse: ArmScores, dense: ArmScores) -> dict[str, float]:
         fused: dict[str, float] = {}
-        for weight, arm, upper_bound in ((self.sparse, sparse, bound), (self.dense, dense, 1.0)):
-            scale = ScoreScale.of(self.normalization, arm, upper_bound)
+        for weight, arm in ((self.sparse, sparse), (self.dense, dense)):
+            scale = ScoreScale.of(self.normalization, arm)
             for candidate, score in arm.items():
                 fused[candidate] = fused.get(candidate, 0.0) + weight * scale.normalize(score)
         return fused

@@ -11,11 +11,10 @@ from rag_bm25.hits.reranking import cross_encoder_reranker
 from rag_bm25.langchain.hybrid_retriever import MilvusHybridRetriever
 from rag_bm25.langchain.retriever import MilvusBM25Retriever
 from rag_bm25.langchain.tools import create_search_tool
-from rag_bm25.langchain.vector_store import MilvusBM25Translator, MilvusBM25VectorStore
+from rag_bm25.langchain.vector_store import MilvusBM25VectorStore
 
 __all__ = [
     "MilvusBM25Retriever",
-    "MilvusBM25Translator",
     "MilvusBM25VectorStore",
     "MilvusHybridRetriever",
     "create_search_tool",

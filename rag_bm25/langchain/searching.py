@@ -90,11 +90,6 @@ def warn_of_missing_fields(index: BM25Index, query: Query, options: Mapping[str,
         warnings.warn(message, stacklevel=2)
 
 
-def filter_of(arm: SearchMode, options: Mapping[str, Any]) -> Any:
-    """Return the filter of one arm: that of the whole search and the arm's own."""
-    return conjoin(parse_filter(options.get("filter")), parse_filter(options.get(f"{arm}_filter")))
-
-
 def relevance_scores(
     index: BM25Index, query: Query, hits: Sequence[Hit], *, mode: SearchMode, options: Mapping[str, Any]
 ) -> NDArray[np.float64]:
@@ -126,4 +121,4 @@ def _dense_options(options: Mapping[str, Any]) -> dict[str, Any]:
 def _options_of(arm: SearchMode, options: Mapping[str, Any], without: Collection[str]) -> dict[str, Any]:
     """Return the options of a search in one arm alone."""
     own = {name: value for name, value in options.items() if name not in without}
-    return {**own, "filter": filter_of(arm, options)}
+    return {**own, "filter": conjoin(parse_filter(options.get("filter")), parse_filter(options.get(f"{arm}_filter")))}

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from langchain_core.runnables.config import run_in_executor
-from langchain_core.structured_query import Comparator, Operator, Visitor
 from langchain_core.vectorstores import VectorStore
 
 from rag_bm25.checks import check_parameter, comparable
-from rag_bm25.definitions import options_of
-from rag_bm25.documents.chunks import Hit
 from rag_bm25.errors import InputError
-from rag_bm25.filters import parse_filter
 from rag_bm25.hits.diversity import SparseCosines, cosine_similarity, diversify
-from rag_bm25.hits.options import Effect, SearchOptions, options_that, read_given
+from rag_bm25.hits.options import read_given
 from rag_bm25.index.owning import IndexOwner
 from rag_bm25.index.searching.hybrid import HybridOptions
 from rag_bm25.langchain.documents import add_texts, to_document
@@ -25,41 +20,25 @@ from rag_bm25.langchain.searching import (
     as_mode,
     as_query,
     check_embedding,
-    filter_of,
     relevance_scores,
     search,
     warn_of_missing_fields,
 )
-from rag_bm25.query.query import Query
-from rag_bm25.store.rows import MAX_K
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from langchain_core.documents import Document
     from langchain_core.embeddings import Embeddings
-    from langchain_core.structured_query import Comparison, Operation, StructuredQuery
     from numpy.typing import NDArray
     from typing_extensions import Self
 
+    from rag_bm25.documents.chunks import Hit
     from rag_bm25.index.index import BM25Index
     from rag_bm25.langchain.searching import SearchMode
-    from rag_bm25.query.query import QueryLike
+    from rag_bm25.query.query import Query, QueryLike
 
-COMPARISONS = {
-    Comparator.EQ: "$eq",
-    Comparator.NE: "$ne",
-    Comparator.GT: "$gt",
-    Comparator.GTE: "$gte",
-    Comparator.LT: "$lt",
-    Comparator.LTE: "$lte",
-    Comparator.IN: "$in",
-    Comparator.NIN: "$nin",
-    Comparator.CONTAIN: "$contains",
-}
 _OWN = ("mode", "query_embedding", "filter", "namespace")
-# Options that leave out chunks which share a term with the query.
-_LEAVING_OUT = options_of(SearchOptions).keys() - options_that(Effect.WEIGHS)
 
 
 @dataclass(frozen=True)
@@ -113,9 +92,6 @@ class MilvusBM25VectorStore(IndexOwner, VectorStore):
         How to search by default; if not given, "hybrid" with an embedding model and "sparse" without.
     namespace : str
         Where documents are written, and searched by default.
-    pad_results : bool
-        Fill up the results of a sparse search to k with documents that share no term with the query, at score 0 and
-        in no particular order. A store of dense vectors always returns k documents, and some programs rely on that.
 
     Raises
     ------
@@ -142,14 +118,12 @@ class MilvusBM25VectorStore(IndexOwner, VectorStore):
         embedding: Embeddings | None = None,
         mode: SearchMode | None = None,
         namespace: str = "",
-        pad_results: bool = False,
     ) -> None:
         check_embedding(index, embedding)
         self.index = index
         self.embedding = embedding
         self.mode = as_mode(mode, embedding)
         self.namespace = namespace
-        self.pad_results = pad_results
 
     @property
     def embeddings(self) -> Embeddings | None:
@@ -355,29 +329,11 @@ class MilvusBM25VectorStore(IndexOwner, VectorStore):
         return {**options, "query_embedding": await self.embedding.aembed_query(str(as_query(query)))}
 
     def _search(self, request: _Request, k: int) -> list[Hit]:
-        mode, options = request.mode, request.options
-        (hits,) = search(self.index, [request.query], [request.embedding], k, mode=mode, options=options)
+        options = request.options
+        (hits,) = search(self.index, [request.query], [request.embedding], k, mode=request.mode, options=options)
         if not hits:
             warn_of_missing_fields(self.index, request.query, options)
-        if self.pad_results and mode == "sparse":
-            hits += self._padding(request, hits, k - len(hits))
         return hits
-
-    def _padding(self, request: _Request, hits: Sequence[Hit], wanted: int) -> Iterator[Hit]:
-        """Yield chunks that share no term with the query, at score 0, unless that is below the minimum."""
-        options = request.options
-        if wanted <= 0 or options.get("min_score", 0) > 0 or options.get("min_confidence", 0) > 0:
-            return
-        if options.keys() & _LEAVING_OUT or request.query.has_conditions:
-            others_left = {name: value for name, value in options.items() if name not in _LEAVING_OUT}
-            every = Query(request.query.parts)
-            (hits,) = search(self.index, [every], [None], MAX_K, mode="sparse", options=others_left)
-        found = {(hit.namespace, hit.id) for hit in hits}
-        chunks = self.index.chunks(filter=filter_of("sparse", options), namespace=options["namespace"])
-        others = (chunk for chunk in chunks if (chunk.namespace, chunk.id) not in found)
-        highlights = () if options.get("highlight") else None
-        for _, chunk in zip(range(wanted), others, strict=False):
-            yield Hit(chunk.id, 0.0, chunk.text, chunk.metadata, chunk.namespace, highlights=highlights)
 
     def _relevance(self, request: _Request, hits: Sequence[Hit]) -> NDArray[np.float64]:
         return relevance_scores(self.index, request.query, hits, mode=request.mode, options=request.options)
@@ -404,44 +360,3 @@ def _compare(
     if not stored:
         return [], np.empty((0, 0))
     return stored, (1 + cosine_similarity(np.array([vectors[hit.namespace, hit.id] for hit in stored]))) / 2
-
-
-class MilvusBM25Translator(Visitor):
-    """Translate structured queries into the filters of :mod:`rag_bm25.filters`.
-
-    ``SelfQueryRetriever`` asks a model for a query and a filter, and this class for the keywords of the search. A dot
-    in an attribute steps into a nested object. Dates are compared as text, so the metadata must have them in the form
-    ``2026-01-31``.
-
-    Examples
-    --------
-    ::
-
-        store = MilvusBM25VectorStore(index)
-        translator = MilvusBM25Translator()
-        SelfQueryRetriever.from_llm(llm, store, contents, attributes, structured_query_translator=translator)
-    """
-
-    allowed_comparators = tuple(COMPARISONS)
-    allowed_operators = (Operator.AND, Operator.OR, Operator.NOT)
-
-    def visit_operation(self, operation: Operation) -> dict[str, Any]:
-        self._validate_func(operation.operator)
-        parts = [part.accept(self) for part in operation.arguments]
-        if operation.operator == Operator.NOT:
-            return {"$not": parts[0] if len(parts) == 1 else {"$and": parts}}
-        return {f"${operation.operator.value}": parts}
-
-    def visit_comparison(self, comparison: Comparison) -> dict[str, Any]:
-        self._validate_func(comparison.comparator)
-        value = comparison.value
-        if isinstance(value, Mapping) and "date" in value:  # how LangChain's parser reads a date
-            value = value["date"]
-        return {comparison.attribute: {COMPARISONS[comparison.comparator]: value}}
-
-    def visit_structured_query(self, structured_query: StructuredQuery) -> tuple[str, dict[str, Any]]:
-        found: dict[str, Any] = {}
-        if structured_query.filter is not None:
-            found["filter"] = structured_query.filter.accept(self)
-            parse_filter(found["filter"])
-        return structured_query.query, found

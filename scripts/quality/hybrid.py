@@ -100,7 +100,7 @@ class Arms:
             dict(zip(map(str, some), of[at][some].tolist(), strict=True))
             for of, some in zip((self.sparse, self.dense), found, strict=True)
         )
-        fused = fusion.fuse(sparse, dense, 1.0)
+        fused = fusion.fuse(sparse, dense)
         return sorted(map(int, fused), key=lambda n: (-fused[str(n)], n))[:K]
 
 

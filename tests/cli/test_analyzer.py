@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 from support.command_line import Databases, assert_fails, ingest_texts, run, run_json, write_module
+from support.log_writing import read_config
 
 from rag_bm25 import BM25Index
 from rag_bm25.analysis.contract import contract_of, differences
-from rag_bm25.statistics.log.settings import read_config, write_config
+from rag_bm25.statistics.log.settings import write_config
 
 CODE = '''
 import re
@@ -140,7 +141,7 @@ def test_an_index_of_an_earlier_format_keeps_no_analyzer_by_itself(rows: Path, d
     stored = read_config(store)
     with pytest.MonkeyPatch.context() as before:
         before.setattr("rag_bm25.statistics.log.settings.FORMAT", 2)
-        write_config(store, stored)  # type: ignore[arg-type]
+        write_config(store, stored)
     assert_fails(run("reindex", "--to-collection", "other"), MISSING)
     assert run("reindex", "--to-collection", "other", *NAMED).exit_code == 0
     assert found("--collection", "other", *NAMED) == ["noodles"]

@@ -165,7 +165,7 @@ def test_conditions_are_those_of_a_query(index: BM25Index, words: list[str], que
 
 FUSED: list[tuple[list[str], dict[str, Any]]] = [
     (["--fusion", "rrf:20"], {"fusion": RRF(20)}),
-    (["--fusion", "weighted:0.3:0.7:bound"], {"fusion": Weighted(0.3, 0.7, "bound")}),
+    (["--fusion", "weighted:0.3:0.7:min-max"], {"fusion": Weighted(0.3, 0.7, "min-max")}),
     (["--sparse-k", "1", "--dense-k", "2"], {"sparse_k": 1, "dense_k": 2}),
     (["--sparse-filter", '{"kind": "law"}'], {"sparse_filter": {"kind": "law"}}),
     (["--dense-filter", '{"kind": "draft"}'], {"dense_filter": {"kind": "draft"}}),

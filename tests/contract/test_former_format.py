@@ -22,6 +22,7 @@ import pytest
 from click.testing import Result
 from support import engines
 from support.former_rows import FILES, Embedder, insert_format_4, write_files
+from support.log_writing import read_config
 from support.memory_store import MemoryStore
 from typer.testing import CliRunner
 
@@ -40,7 +41,7 @@ from rag_bm25.ingestion import find_files, ingest, reindex
 from rag_bm25.ingestion.former import open_former, read_former_config, reindex_former, scan_former
 from rag_bm25.ingestion.source_roots import read_source_roots
 from rag_bm25.statistics.log.keys import keys_of
-from rag_bm25.statistics.log.settings import ConfigRow, read_config, write_config
+from rag_bm25.statistics.log.settings import ConfigRow, write_config
 from rag_bm25.store.milvus import MilvusStore
 from rag_bm25.store.protocol import Store
 
@@ -172,7 +173,7 @@ def former(store: MemoryStore, **changes: Any) -> MemoryStore:
     with BM25Index.from_store(store, config=IndexConfig(100)) as index:
         index.add(["apple pie"], ids=["a"])
     opened = store.reopen()
-    stored = read_config(opened) or {}
+    stored = read_config(opened)
     for part, values in changes.items():
         stored[part] = {**stored[part], **values}
     with pytest.MonkeyPatch.context() as before:
@@ -223,7 +224,7 @@ def test_the_generation_in_force_is_read() -> None:
         reindex(index, IndexConfig(50))
         index.add(["plum cake"], ids=["b"])
     successor = store.reopen().successor()
-    stored = read_config(successor) or {}
+    stored = read_config(successor)
     with pytest.MonkeyPatch.context() as before:
         before.setattr("rag_bm25.statistics.log.settings.FORMAT", 4)
         write_config(successor, stored)

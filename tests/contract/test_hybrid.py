@@ -103,7 +103,7 @@ def test_dense_search_is_filtered_and_limited(index: BM25Index) -> None:
 
 
 @pytest.mark.parametrize("limits", [{"sparse_k": 1, "dense_k": 1}, {"sparse_k": 2, "dense_k": 1}, {"dense_k": 2}])
-@pytest.mark.parametrize("normalization", ["z-score", "min-max", "bound"])
+@pytest.mark.parametrize("normalization", ["z-score", "min-max"])
 def test_what_one_arm_has_not_found_has_its_exact_score(
     index: BM25Index, limits: dict[str, int], normalization: Any
 ) -> None:
@@ -174,10 +174,10 @@ def values_of(tree: Explanation) -> list[float]:
     return [tree.value, *(value for detail in tree.details for value in values_of(detail))]
 
 
-FUSIONS = [RRF(), RRF(k=1), Weighted(), Weighted(0.3, 2.0, "min-max"), Weighted(1, 2, normalization="bound")]
+FUSIONS = [RRF(), RRF(k=1), Weighted(), Weighted(0.3, 2.0, "min-max")]
 
 
-@pytest.mark.parametrize("normalization", ["z-score", "min-max", "bound"])
+@pytest.mark.parametrize("normalization", ["z-score", "min-max"])
 def test_boosts_keep_hits_with_a_fused_score_of_0_or_less(index: BM25Index, normalization: Any) -> None:
     away: dict[str, Any] = {"fusion": Weighted(0, 1, normalization=normalization)}
     opposite = [-value for value in QUERY]
@@ -212,8 +212,6 @@ def test_the_explanation_shows_rank_range_and_weight(index: BM25Index) -> None:
     assert "score of chunk 'd' for the query 'apple cherry', sum of:" in str(normalized)
     by_range = str(index.explain_hybrid("apple cherry", QUERY, "d", fusion=Weighted(normalization="min-max")))
     assert f"{lexical[0].score:.6g} = range, from the lowest to the highest" in by_range
-    by_bound = str(index.explain_hybrid("apple cherry", QUERY, "d", fusion=Weighted(normalization="bound")))
-    assert by_bound.count("= bound, upper bound of the scores") == 2
 
 
 def test_the_explanation_says_why_a_chunk_is_not_found(index: BM25Index) -> None:

@@ -23,7 +23,7 @@ DOCUMENTS = [
 ]
 QUERIES = ["fade", "ggga", "nothing known", "bead hedge"]
 LUCENE = QueryWeighting(idf="lucene")
-FUSIONS = [RRF(), RRF(k=1), Weighted(), Weighted(0.3, 0.7), Weighted(normalization="bound")]
+FUSIONS = [RRF(), RRF(k=1), Weighted(), Weighted(0.3, 0.7), Weighted(normalization="min-max")]
 
 
 class FailingAtBead(Letters):

@@ -19,7 +19,7 @@ from rag_bm25.langchain import (
 
 MODEL = DeterministicFakeEmbedding(size=DIM)
 DOCUMENTS = [Document(f"Milvus stores vectors, part {number}") for number in range(5)]
-NEED_PADDING = [
+EXPECT_UNRELATED = [
     "test_add_documents",
     "test_deleting_documents",
     "test_deleting_bulk_documents",
@@ -66,22 +66,16 @@ class TestHybridRetriever(RetrieversIntegrationTests):
         return "vectors"
 
 
-class TestPaddedVectorStore(VectorStoreIntegrationTests):
-    @pytest.fixture
-    def vectorstore(self, engine_index: BM25Index) -> MilvusBM25VectorStore:
-        return MilvusBM25VectorStore(engine_index, pad_results=True)
-
-
 class TestVectorStore(VectorStoreIntegrationTests):
     @pytest.fixture
     def vectorstore(self, engine_index: BM25Index, request: pytest.FixtureRequest) -> MilvusBM25VectorStore:
-        if request.node.originalname.removesuffix("_async") in NEED_PADDING:
-            reason = "expects documents that share no term with the query; see pad_results"
+        if request.node.originalname.removesuffix("_async") in EXPECT_UNRELATED:
+            reason = "expects documents that share no term with the query"
             request.node.add_marker(pytest.mark.xfail(reason=reason))
         return MilvusBM25VectorStore(engine_index)
 
 
 class TestDenseVectorStore(VectorStoreIntegrationTests):
-    @pytest.fixture(params=["hybrid", "dense"])  # these find every document, so that nothing is to be padded
+    @pytest.fixture(params=["hybrid", "dense"])  # these find every document
     def vectorstore(self, dense_engine_index: BM25Index, request: pytest.FixtureRequest) -> MilvusBM25VectorStore:
         return MilvusBM25VectorStore(dense_engine_index, embedding=MODEL, mode=request.param)

@@ -21,13 +21,10 @@ from rag_bm25 import (
     RSJ,
     BM25Index,
     FieldWeight,
-    Grouping,
     IndexConfig,
     InputError,
     ParameterError,
-    Query,
     QueryWeighting,
-    ValueBoost,
     Weighted,
 )
 from rag_bm25.langchain import MilvusBM25VectorStore
@@ -42,7 +39,6 @@ TEXTS = {
     "f": "cherry",
 }
 LUCENE = QueryWeighting(idf="lucene")
-HIDING = [ValueBoost("n", {0: 0.0})]  # leaves out a chunk with both words
 BOUNDED = [name for name in WEIGHTING_NAMES if WEIGHTINGS[name].bounds(1.5, 1.0)[1] < math.inf]
 
 
@@ -51,11 +47,6 @@ def vectorstore(index: BM25Index) -> MilvusBM25VectorStore:
     return MilvusBM25VectorStore.from_texts(
         list(TEXTS.values()), metadatas=[{"n": n} for n in range(6)], ids=list(TEXTS), index=index
     )
-
-
-@pytest.fixture
-def padded(vectorstore: MilvusBM25VectorStore) -> MilvusBM25VectorStore:
-    return MilvusBM25VectorStore(vectorstore.index, pad_results=True)
 
 
 def ids(documents: list[Document]) -> list[str | None]:
@@ -218,35 +209,6 @@ class TestMaximalMarginalRelevance:
             vectorstore.max_marginal_relevance_search("apple", lambda_mult=wrong)
 
 
-class TestPadding:
-    def test_fills_up_with_others_at_score_0(self, padded: MilvusBM25VectorStore) -> None:
-        found = padded.similarity_search_with_score("fig", k=3)
-        assert [score > 0 for _, score in found] == [True, False, False]
-        assert len({document.id for document, _ in found}) == 3
-
-    def test_fits_the_filter_and_stops_where_there_are_no_more(self, padded: MilvusBM25VectorStore) -> None:
-        assert sorted(map(str, ids(padded.similarity_search("fig", k=9, filter={"n": {"$gte": 3}})))) == ["d", "e", "f"]
-
-    @pytest.mark.parametrize("options", [{}, {"group": Grouping("n")}, {"min_should_match": 2}, {"boosts": HIDING}])
-    @pytest.mark.parametrize("conditions", [{}, {"must_not": ["banana"]}, {"phrases": ["banana apple"]}])
-    def test_shares_no_term_with_the_query_whatever_leaves_chunks_out(
-        self, padded: MilvusBM25VectorStore, options: dict[str, Any], conditions: dict[str, Any]
-    ) -> None:
-        query: Any = Query("apple banana", **conditions)
-        every = {hit.id for hit in padded.index.search("apple banana", k=99)}
-        found = padded.similarity_search_with_score(query, k=99, highlight=True, **options)
-        assert every.isdisjoint(document.id for document, score in found if score == 0)
-        assert any(score == 0 for _, score in found)
-        assert all("highlights" in document.metadata for document, _ in found)
-
-    def test_is_not_below_a_minimum(self, padded: MilvusBM25VectorStore) -> None:
-        assert ids(padded.similarity_search("fig", k=3, min_score=0.01)) == ["d"]
-        assert len(padded.similarity_search("fig", k=3, min_score=0)) == 3
-
-    def test_has_relevance_0(self, padded: MilvusBM25VectorStore) -> None:
-        assert [score for _, score in padded.similarity_search_with_relevance_scores("nothing", k=2)] == [0, 0]
-
-
 # Words and letters disagree on purpose, see the tests of the hybrid retriever.
 LETTERED = {"a": "fade bead", "b": "bead bead", "c": "gag", "d": "fade gag hedge", "e": "hhh"}
 MODES = ["sparse", "dense", "hybrid"]
@@ -366,7 +328,7 @@ class TestRelevanceOfDenseVectors:
             {"fusion": "rrf"},
             {"fusion": RRF(k=0.5)},
             {"fusion": Weighted(3, 1)},
-            {"fusion": Weighted(0.2, 0.9, "bound")},
+            {"fusion": Weighted(0.2, 0.9, "min-max")},
         ],
         ids=str,
     )
@@ -399,7 +361,6 @@ class TestRelevanceOfDenseVectors:
             (RRF(k=1), 1),
             (Weighted(), 20),  # sqrt(2 * 200)
             (Weighted(0.2, 2, "min-max"), 2.2),
-            (Weighted(3, 1, "bound"), 4),
         ],
         ids=str,
     )
@@ -479,11 +440,10 @@ class TestMaximalMarginalRelevanceOfDenseVectors:
         assert store.max_marginal_relevance_search("gag") == []
 
 
-def test_padding_is_for_lexical_searches(both: MilvusBM25VectorStore, dense_index: BM25Index, model: Letters) -> None:
-    padded = MilvusBM25VectorStore(dense_index, embedding=model, pad_results=True)
+def test_a_filter_of_an_arm_holds_in_every_mode_that_has_the_arm(both: MilvusBM25VectorStore) -> None:
     only: dict[str, Any] = {"sparse_filter": {"n": {"$lt": 2}}, "dense_filter": {"n": 4}}
-    for mode, expected in {"sparse": ["a", "b"], "dense": ["e"], "hybrid": ["a", "e"]}.items():
-        assert sorted(map(str, ids(padded.similarity_search("fade", k=4, mode=mode, **only)))) == expected
+    for mode, expected in {"sparse": ["a"], "dense": ["e"], "hybrid": ["a", "e"]}.items():
+        assert sorted(map(str, ids(both.similarity_search("fade", k=4, mode=mode, **only)))) == expected
 
 
 @pytest.mark.parametrize("search_type", ["similarity", "mmr", "similarity_score_threshold"])

@@ -28,9 +28,7 @@ Arms: TypeAlias = "list[list[Match]]"
 texts = st.sampled_from(["apple", "apple fig", "fig fig", "plum"])
 vectors = st.sampled_from([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [-1.0, 0.5]])
 changes = st.dictionaries(st.sampled_from("abcdefgh"), st.tuples(texts, vectors), min_size=1)
-fusions = st.sampled_from(
-    [RRF(), RRF(k=1), Weighted(), Weighted(0.7, 0.3, "min-max"), Weighted(1, 2, normalization="bound")]
-)
+fusions = st.sampled_from([RRF(), RRF(k=1), Weighted(), Weighted(0.7, 0.3, "min-max"), Weighted(1, 2)])
 FIRST = 2  # candidates of an arm that are fused first, in place of a hundred
 counts = st.none() | st.integers(1, 9)
 limits = st.fixed_dictionaries({"k": st.integers(1, 20), "sparse_k": counts, "dense_k": counts})
@@ -88,12 +86,10 @@ def by_rank(arm: list[Match], k: float) -> dict[str, float]:
     return {match.row.pk: 1 / (k + rank) for rank, match in enumerate(arm, 1)}
 
 
-def by_score(arm: dict[str, float], fusion: Weighted, weight: float, bound: float) -> dict[str, float]:
+def by_score(arm: dict[str, float], fusion: Weighted, weight: float) -> dict[str, float]:
     scores = list(arm.values())
     if not scores:
         return {}
-    if fusion.normalization == "bound":
-        return {pk: weight * (score / bound) for pk, score in arm.items()}
     unit = np.std(scores) if fusion.normalization == "z-score" else max(scores) - min(scores)
     shares = {}
     for pk, score in arm.items():
@@ -110,7 +106,7 @@ def scored(brought: Arms, everything: Arms, at: int) -> dict[str, float]:
     return {match.row.pk: exact.get(match.row.pk, 0.0) for arm in brought for match in arm}
 
 
-def shares_of(brought: Arms, everything: Arms | None, fusion: RRF | Weighted, bound: float) -> list[dict[str, float]]:
+def shares_of(brought: Arms, everything: Arms | None, fusion: RRF | Weighted) -> list[dict[str, float]]:
     """What each arm gives, with exact scores of what it has not brought if everything is given."""
     if isinstance(fusion, RRF):
         return [by_rank(arm, fusion.k) for arm in brought]
@@ -118,12 +114,12 @@ def shares_of(brought: Arms, everything: Arms | None, fusion: RRF | Weighted, bo
         {match.row.pk: match.score for match in arm} if everything is None else scored(brought, everything, at)
         for at, arm in enumerate(brought)
     ]
-    weights = (fusion.sparse, bound), (fusion.dense, 1.0)
-    return [by_score(arm, fusion, *weight) for arm, weight in zip(arms, weights, strict=True)]
+    weights = fusion.sparse, fusion.dense
+    return [by_score(arm, fusion, weight) for arm, weight in zip(arms, weights, strict=True)]
 
 
 def fused(
-    brought: Arms, everything: Arms, first: list[int], fusion: RRF | Weighted, bound: float
+    brought: Arms, everything: Arms, first: list[int], fusion: RRF | Weighted
 ) -> list[tuple[str, str, str, float]]:
     """The first candidates of each arm, and below them those that twice as many bring, and so on."""
     rows = {match.row.pk: match.row for arm in brought for match in arm}
@@ -131,7 +127,7 @@ def fused(
     sizes = list(first)
     while True:
         cut = [arm[:size] for arm, size in zip(brought, sizes, strict=True)]
-        shares = shares_of(cut, None if scores else everything, fusion, bound)
+        shares = shares_of(cut, None if scores else everything, fusion)
         found = {match.row.pk for arm in cut for match in arm} - scores.keys()
         new = {pk: sum(share[pk] for share in shares if pk in share) for pk in found}
         if scores and new:
@@ -194,10 +190,7 @@ def test_hybrid_search_is_its_definition(
     (dense,) = index._store.search(np.array([embedding], np.float32), SearchArm(1000, scope, metric="COSINE"))
     everything = [ranked(sparse), ranked(dense)]
     brought = candidates(everything, [depth(top, k) for top in tops], namespaces)
-    all_of_them = fused(
-        brought, everything, [top or FIRST for top in tops], fusion, float(weights.values.sum(dtype=float))
-    )
-    expected = all_of_them[:k]
+    expected = fused(brought, everything, [top or FIRST for top in tops], fusion)[:k]
     assert [(hit.id, hit.namespace, hit.text) for hit in hits] == [hit[:3] for hit in expected]
     assert [hit.score for hit in hits] == pytest.approx([hit[3] for hit in expected], rel=1e-9)
     assert len({(hit.namespace, hit.id) for hit in hits}) == len(hits)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from typing import Any
 
 import numpy as np
 
 from rag_bm25.statistics.corpus import Contribution
 from rag_bm25.statistics.log.keys import LogKey
 from rag_bm25.statistics.log.log import StatisticsLog
+from rag_bm25.statistics.log.settings import read_settings
 from rag_bm25.statistics.log.writes import Change, Intent
+from rag_bm25.store.protocol import LogStore
 from rag_bm25.store.rows import LogRow
 from rag_bm25.vectors.terms import term_id
 from support.memory_store import MemoryStore
@@ -81,3 +84,9 @@ def asked_of(store: MemoryStore, call: Callable[[], object]) -> list[str]:
 
 def store_of(log: StatisticsLog) -> MemoryStore:
     return log._store  # type: ignore[return-value]
+
+
+def read_config(store: LogStore) -> dict[str, Any]:
+    """The stored parameters, none where some are missing."""
+    settings = read_settings(store)
+    return {} if settings is None else settings.config

@@ -282,7 +282,7 @@ CASES: dict[type[Exception], list[tuple[Call, str, list[Any]]]] = {
         (lambda _, v: Weighted(v), "sparse must be a finite number >= 0", NO_NUMBER),
         (lambda _, v: Weighted(1, v), "dense must be a finite number >= 0", NO_NUMBER),
         (lambda _, v: Weighted(0, v), "the sum of both weights must be > 0, got 0", [0]),
-        (lambda _, v: Weighted(normalization=v), "normalization must be one of z-score, min-max, bound", NO_NAME),
+        (lambda _, v: Weighted(normalization=v), "normalization must be one of z-score, min-max", NO_NAME),
         (lambda _, v: FieldWeight(chunk_size=v), "chunk_size must be a finite number > 0", [*NO_NUMBER, 0]),
         (lambda _, v: FieldWeight(chunk_size=1, weight=v), r"weight .* in \[0\.001, 1,000\]", [*NO_NUMBER, 0, 1001]),
         (lambda _, v: StorageOptions(shards=v), r"shards must be an int in 1\.\.1024", [*NO_COUNT[1:], 1025]),

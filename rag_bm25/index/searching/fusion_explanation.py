@@ -22,7 +22,6 @@ class FusedArm:
 
     name: str
     scores: ArmScores
-    bound: float  # upper bound of the scores
     weight: float  # of `Weighted`
     chunk: str  # its key among the candidates
     score: Explanation | None  # None if it is none of them
@@ -53,19 +52,15 @@ def _explain_arm(fusion: Fusion, arm: FusedArm) -> Explanation:
             arm.score,
         )
         return Explanation(reciprocal_rank(fusion.k, rank), f"{arm.name}, 1 / (k + rank) from:", parts)
-    return _explain_weighted(fusion, arm)
+    return _explain_weighted(fusion, arm, arm.score)
 
 
-def _explain_weighted(fusion: Weighted, arm: FusedArm) -> Explanation:
-    scale = ScoreScale.of(fusion.normalization, arm.scores, arm.bound)
+def _explain_weighted(fusion: Weighted, arm: FusedArm, score: Explanation) -> Explanation:
+    scale = ScoreScale.of(fusion.normalization, arm.scores)
     normalized = scale.normalize(arm.scores[arm.chunk])
-    count = f"{len(arm.scores):,} candidates"
-    parts = [arm.score] if arm.score else []
+    count, parts = f"{len(arm.scores):,} candidates", [score]
     if not scale.unit:
         what = f"normalized score: the scores of its {count} are equal; from:"
-    elif fusion.normalization == "bound":
-        what = "normalized score, score / bound from:"
-        parts += [Explanation(scale.unit, "bound, upper bound of the scores")]
     else:
         what = f"normalized score, (score - low) / {_UNITS[fusion.normalization].partition(',')[0]} from:"
         parts += [

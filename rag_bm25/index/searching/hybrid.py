@@ -23,7 +23,6 @@ import numpy as np
 
 from rag_bm25.definitions import Between, check_given
 from rag_bm25.documents.chunks import Hit, HybridHit
-from rag_bm25.errors import ParameterError
 from rag_bm25.filters import FilterMapping
 from rag_bm25.hits.boosts import explain_boosts
 from rag_bm25.hits.fusion import RRF, Weighted
@@ -210,8 +209,7 @@ class HybridSearcher:
         if drops_hits([weighted], options):
             keep = partial(self._searcher.keep, options.get("min_should_match"), None, weighted)
             queries = [replace(query, arm=replace(query.arm, vectors=True)) for query in queries]
-        self._check_bound(request.fusion)
-        bound, last = self._searcher.max_score(weighted), FusedCandidates({}, [], 0.0)
+        last = FusedCandidates({}, [])
         known: ScoredArms = {}, {}
 
         def find(factor: int) -> tuple[list[HybridHit], bool]:
@@ -219,7 +217,7 @@ class HybridSearcher:
             wider = [_widen(query, factor) for query in queries]
             found = self._candidates(wider, arms[0].scope.namespaces, keep)
             missed = self._score_missed(wider, found, request, known)
-            last = FusedCandidates.of(found, missed, request.heads, request.fusion, bound)
+            last = FusedCandidates.of(found, missed, request.heads, request.fusion)
             is_all = all(len(rows) < query.arm.limit for rows, query in zip(found, wider, strict=True))
             return last.hits(), is_all
 
@@ -267,14 +265,6 @@ class HybridSearcher:
 
     def _stored(self, arm: SearchArm) -> SearchArm:
         return replace(arm, scope=self._searcher.stored_scope(arm.scope))
-
-    def _check_bound(self, fusion: Fusion) -> None:
-        """Refuse a fusion that divides by an upper bound if the weighting has none."""
-        needs_bound = isinstance(fusion, Weighted) and fusion.normalization == "bound"
-        if needs_bound and math.isinf(self._searcher.upper_bound):
-            name = self._config.weighting
-            msg = f"normalization must be 'z-score' or 'min-max' with the weighting {name!r}, which has no upper bound"
-            raise ParameterError(msg)
 
     def _candidates(
         self,

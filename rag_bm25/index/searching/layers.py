@@ -35,9 +35,9 @@ class Layer:
     shift: float  # taken from the scores of the fusion, so that they are below the earlier layer
 
     @classmethod
-    def of(cls, arms: ScoredArms, bound: float, fusion: Fusion, above: Mapping[str, float]) -> Layer:
+    def of(cls, arms: ScoredArms, fusion: Fusion, above: Mapping[str, float]) -> Layer:
         """Fuse the candidates of a layer; those that are new to it get scores below the ones `above`."""
-        new = {pk: score for pk, score in fusion.fuse(*arms, bound).items() if pk not in above}
+        new = {pk: score for pk, score in fusion.fuse(*arms).items() if pk not in above}
         if not (above and new):
             return cls(arms, new, 0.0)
         lowest = min(above.values())
@@ -51,19 +51,18 @@ class FusedCandidates:
 
     rows: Mapping[str, ChunkRow]
     layers: Sequence[Layer]
-    bound: float  # upper bound of the BM25 scores
 
     @classmethod
     def of(
-        cls, found: Sequence[list[Match]], missed: ScoredArms, heads: tuple[int, int], fusion: Fusion, bound: float
+        cls, found: Sequence[list[Match]], missed: ScoredArms, heads: tuple[int, int], fusion: Fusion
     ) -> FusedCandidates:
         """Fuse the matches of both arms, and in the first layer the scores that one of them missed."""
         layers: list[Layer] = []
         above: dict[str, float] = {}
         for arms in _layers(found, missed, heads):
-            layers.append(Layer.of(arms, bound, fusion, above))
+            layers.append(Layer.of(arms, fusion, above))
             above |= layers[-1].fused
-        return cls({match.row.pk: match.row for match in chain(*found)}, layers, bound)
+        return cls({match.row.pk: match.row for match in chain(*found)}, layers)
 
     def hits(self) -> list[HybridHit]:
         """Return the candidates as hits, best first."""
@@ -84,8 +83,8 @@ class FusedCandidates:
         weights = (fusion.sparse, fusion.dense) if isinstance(fusion, Weighted) else (1.0, 1.0)
         similarity = Explanation(dense.get(pk, 0.0), "similarity of the embeddings")
         arms = [
-            FusedArm("sparse", sparse, self.bound, weights[0], pk, lexical if pk in sparse else None),
-            FusedArm("dense", dense, 1.0, weights[1], pk, similarity if pk in dense else None),
+            FusedArm("sparse", sparse, weights[0], pk, lexical if pk in sparse else None),
+            FusedArm("dense", dense, weights[1], pk, similarity if pk in dense else None),
         ]
         return arms, layer.shift
 

@@ -55,11 +55,9 @@ def read_newest(
     return {row.key: row for row in sorted(rows, key=lambda row: row.batch)}
 
 
-def read_chunks(
-    store: Store, ids: Sequence[str], namespace: str, *, vectors: bool = False, dense: bool = False
-) -> dict[str, ChunkRow]:
+def read_chunks(store: Store, ids: Sequence[str], namespace: str, *, dense: bool = False) -> dict[str, ChunkRow]:
     """Read the newest row of each chunk of a namespace: id -> row, without the ids that are not stored."""
-    rows = read_newest(store, [(namespace, id_, None) for id_ in ids], vectors=vectors, dense=dense)
+    rows = read_newest(store, [(namespace, id_, None) for id_ in ids], dense=dense)
     return {row.id: row for row in rows.values()}
 
 

@@ -129,11 +129,6 @@ class Searcher:
             )
         return weighed.vectors
 
-    @property
-    def upper_bound(self) -> float:
-        """Upper bound of the weight of a term in a chunk; `inf` if the weighting is unbounded."""
-        return self._encoder.weighting.bounds[1]
-
     def max_score(self, query: WeightedQuery) -> float:
         """Return the upper bound of a query's scores; `inf` if the weighting is unbounded."""
         return float(query.documents.upper_bounds(query.vector.ids) @ query.vector.values.astype(np.float64))
@@ -145,7 +140,7 @@ class Searcher:
 
     def require_bound(self) -> None:
         """Refuse a weighting that has no upper bound."""
-        if math.isinf(self.upper_bound):
+        if math.isinf(self._encoder.weighting.bounds[1]):
             name = self._config.weighting
             msg = "maximum scores, and relevance scores and confidences by them, need a weighting with an upper bound"
             raise ParameterError(f"{msg}, got {name!r}")

@@ -101,12 +101,6 @@ def ensure_birth(store: LogStore) -> str:
     return birth
 
 
-def read_config(store: LogStore) -> dict[str, Any] | None:
-    """Return the stored parameters, None where there are none."""
-    settings = read_settings(store)
-    return None if settings is None else settings.config
-
-
 def read_settings(store: LogStore, *, salvage: bool = False) -> Settings | None:
     """Return the stored parameters and the birth id, None without parameters; `salvage` takes damaged ones for none."""
     rows = _read_settings(store)

@@ -36,9 +36,9 @@ class StoredStatistics:
     Several threads may ask for counts at once. A moment knows the next one, and hands on what it has read.
     """
 
-    def __init__(self, sums: Sequence[Sums] = (), changes: Sequence[NamespaceChange] = ()) -> None:
+    def __init__(self, sums: Sequence[Sums] = ()) -> None:
         self._sums = tuple(sums)  # in the log
-        self._changes = tuple(changes)
+        self._changes: tuple[NamespaceChange, ...] = ()
         self._totals: dict[str, _Total] = {}
         self._loaded: dict[Part, CorpusCounts] = {}
         self._loading: dict[Part, threading.RLock] = {}
@@ -49,8 +49,6 @@ class StoredStatistics:
             for part, total in some.totals.items():
                 if part is not None:
                     self._count(part, total.num_chunks, total.total_length)
-        for namespace, change in changes:
-            self._count(namespace, change.num_chunks, change.total_length)
 
     def _count(self, namespace: str, num_chunks: int, length: int) -> None:
         known = self._totals.get(namespace, _Total())

@@ -39,10 +39,10 @@ MMAP = "mmap.enabled"
 class Collection:
     """A collection of an engine; the first of the fields that are read is always its key."""
 
-    def __init__(self, handle: EngineHandle, name: str, *, is_prepared: bool = False) -> None:
+    def __init__(self, handle: EngineHandle, name: str) -> None:
         self._handle = handle
         self.name = name
-        self.is_prepared = is_prepared  # for reading and writing; else the first call does that
+        self.is_prepared = False  # for reading and writing; else the first call does that
 
     @property
     def engine(self) -> Engine:

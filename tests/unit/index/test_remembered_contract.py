@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.log_writing import read_config
 from support.memory_store import MemoryStore
 from support.writes import writes
 
@@ -20,7 +21,7 @@ from rag_bm25.analysis.words import Stemming
 from rag_bm25.errors import ConfigMismatchError
 from rag_bm25.index import copy_index
 from rag_bm25.ingestion import reindex
-from rag_bm25.statistics.log.settings import read_config, write_config
+from rag_bm25.statistics.log.settings import write_config
 
 CONFIG = IndexConfig(chunk_size=500)
 
@@ -49,12 +50,8 @@ def probed(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def change(store: MemoryStore, **parts: Any) -> None:
     """Change the stored parameters."""
-    write_config(store, {**(read_config(store) or {}), **parts})
+    write_config(store, {**read_config(store), **parts})
     store.calls.clear()
-
-
-def stored_in(store: MemoryStore) -> dict[str, Any]:
-    return read_config(store) or {}
 
 
 @pytest.fixture
@@ -110,17 +107,17 @@ def test_another_stemmer_is_not_hidden(store: MemoryStore, monkeypatch: pytest.M
 def test_a_stored_contract_that_was_changed_is_not_hidden(
     store: MemoryStore, part: str, changed: dict[str, Any], difference: str
 ) -> None:
-    contract = stored_in(store)["analyzer"]
+    contract = read_config(store)["analyzer"]
     change(store, analyzer={**contract, part: {**contract[part], **changed}})
     with pytest.raises(ConfigMismatchError, match=difference):
         BM25Index.from_store(store, config=CONFIG)
 
 
 def test_copies_and_generations_have_it(store: MemoryStore, probed: list[str]) -> None:
-    copy, named = MemoryStore(), stored_in(store)["fingerprint"]
+    copy, named = MemoryStore(), read_config(store)["fingerprint"]
     copy_index(store, copy)
     BM25Index.from_store(copy.reopen())
-    assert (probed, stored_in(copy)["fingerprint"]) == ([], named)
+    assert (probed, read_config(copy)["fingerprint"]) == ([], named)
     with BM25Index.from_store(copy) as index:
         reindex(index, replace(CONFIG, analyzer=AnalyzerConfig(stem=False)))
     probed.clear()
@@ -131,10 +128,10 @@ def test_copies_and_generations_have_it(store: MemoryStore, probed: list[str]) -
 @pytest.mark.usefixtures("upgraded")
 def test_another_fingerprint_is_no_reason_to_encode_anew(store: MemoryStore) -> None:
     with BM25Index.from_store(store) as index:
-        before = stored_in(store)
+        before = read_config(store)
         reindex(index, CONFIG)
         assert index._current().store is store
-        assert stored_in(store) == before
+        assert read_config(store) == before
 
 
 def test_what_is_loaded_for_english_queries_has_no_chinese_dictionary(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 from support.memory_store import MemoryStore
 from support.reference import split
 
-from rag_bm25 import BM25Index, IndexConfig, Weighted
+from rag_bm25 import BM25Index, IndexConfig
 from rag_bm25.errors import ParameterError
 from rag_bm25.weighting.formulas import WEIGHTING_NAMES, WEIGHTINGS, WeightingName, tf_function
 
@@ -63,44 +63,25 @@ def test_explanation_shows_the_parameters_that_the_form_has(
     assert [str(detail) for detail in weight.details] == ["1 = tf, occurrences in the chunk", *parameters]
 
 
-# The upper bound, where scores are brought to one scale
+# The upper bound of a query's scores
 
 
-def hybrid(form: WeightingName) -> BM25Index:
-    index = BM25Index.from_store(
-        MemoryStore(), config=IndexConfig(4, length_unit="terms", analyzer=split, weighting=form, dense_dim=2)
-    )
-    index.add(["fig " * 500, "plum"], ids=["1", "2"], embeddings=[[1, 0], [0, 1]])
+def index_of(form: WeightingName) -> BM25Index:
+    config = IndexConfig(4, length_unit="terms", analyzer=split, weighting=form)
+    index = BM25Index.from_store(MemoryStore(), config=config)
+    index.add(["fig " * 500, "plum"], ids=["1", "2"])
     return index
 
 
 @pytest.mark.parametrize("form", [name for name in WEIGHTING_NAMES if WEIGHTINGS[name].bounds(1.5, 1.0)[1] < 99])
-def test_score_divided_by_the_greatest_possible_one_is_below_1(form: WeightingName) -> None:
-    fusion = Weighted(1.0, 0.0, normalization="bound")
-    (best, *_) = hybrid(form).search_hybrid("fig", [1.0, 0.0], fusion=fusion)
-    assert 0.7 < best.score <= 1
-
-
-@pytest.mark.parametrize("form", [name for name in WEIGHTING_NAMES if WEIGHTINGS[name].bounds(1.5, 1.0)[1] < 99])
-def test_greatest_scores_are_what_bound_divides_by(form: WeightingName) -> None:
-    index = hybrid(form)
-    (fused, *_) = index.search_hybrid("fig", [1.0, 0.0], fusion=Weighted(1.0, 0.0, normalization="bound"))
+def test_no_score_is_above_the_greatest_possible_one(form: WeightingName) -> None:
+    index = index_of(form)
     greatest, of_nothing = index.max_scores(["fig", "nothing"])
-    assert fused.score == pytest.approx(index.search("fig")[0].score / greatest)
+    assert 0.7 < index.search("fig")[0].score / greatest <= 1
     assert of_nothing == 0
     assert index.max_scores([{"fig": 2.0}], min_should_match=1) == pytest.approx([2 * greatest])
 
 
 def test_weighting_without_an_upper_bound_has_no_greatest_scores() -> None:
     with pytest.raises(ParameterError, match=r"maximum scores, .* need a weighting with an upper bound, got 'tf'$"):
-        hybrid("tf").max_scores(["fig"])
-
-
-def test_weighting_without_an_upper_bound_cannot_be_divided_by_it() -> None:
-    index = hybrid("tf")
-    with pytest.raises(ParameterError) as caught:
-        index.search_hybrid("fig", [1.0, 0.0], fusion=Weighted(normalization="bound"))
-    rule = "normalization must be 'z-score' or 'min-max' with the weighting 'tf', which has no upper bound"
-    assert str(caught.value) == rule
-    assert index.search_hybrid("fig", [1.0, 0.0], fusion=Weighted())[0].id == "1"
-    assert index.search_hybrid("fig", [1.0, 0.0])[0].id == "1"
+        index_of("tf").max_scores(["fig"])

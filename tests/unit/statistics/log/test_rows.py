@@ -17,7 +17,7 @@ from rag_bm25.statistics.corpus import Contribution
 from rag_bm25.statistics.log import packing
 from rag_bm25.statistics.log.keys import LogKey
 from rag_bm25.statistics.log.log import StatisticsLog
-from rag_bm25.statistics.log.settings import FORMAT, ConfigRow, read_config, unfinished_copy
+from rag_bm25.statistics.log.settings import FORMAT, ConfigRow, read_settings, unfinished_copy
 from rag_bm25.statistics.log.terms import TermsRow
 from rag_bm25.statistics.log.writes import Intent
 from rag_bm25.store.rows import LogRow
@@ -50,7 +50,7 @@ def read(*rows: LogRow) -> None:
     store.create()
     store.insert_log(rows)
     unfinished_copy(store)
-    read_config(store)
+    read_settings(store)
     log = StatisticsLog(store)
     log.vocabulary()
     log.statistics.contributions()

@@ -75,6 +75,7 @@ class Recording:
     def __init__(self, keys: list[str]) -> None:
         self.dialect, self.engine = SERVER, self
         self.clauses, self.keys = list[str](), iter(keys)
+        self.keys_per_query = len(keys)
 
     def read(self, call: str, name: str, *, filter: str, **options: Any) -> list[dict[str, str]]:
         self.clauses.append(filter)
@@ -85,7 +86,8 @@ class Recording:
 @settings(suppress_health_check=list(HealthCheck))
 def test_reading_by_key_and_page_by_page_is_parsed(grammar: Grammar, keys: list[str]) -> None:
     recording = Recording(keys)
-    collection = Collection(recording, "x", is_prepared=True)  # type: ignore[arg-type]
+    collection = Collection(recording, "x")  # type: ignore[arg-type]
+    collection.is_prepared = True
     list(collection.scan("", ["pk"]))
     list(collection.scan(EVERYTHING, ["pk"]))
     collection.get(keys, ["pk"])
