@@ -82,6 +82,8 @@ def test_stop_words_are_dropped_from_queries_too() -> None:
         ("WHO do I ask?", ["who", "ask"], ["do", "i"], []),
         ("Did the u.s. Congress vote for us", ["us", "congress", "vote"], ["did", "us"], ["the", "for"]),
         ("劳动合同怎么解除？", ["劳动合同", "解除"], ["怎么"], []),
+        ("langchain 是什么", ["langchain"], ["是", "什么"], []),  # 是 is rare where most chunks are English
+        ("什么是劳动合同", ["劳动合同"], ["什么", "是"], []),
         ("how are you", ["how", "you"], [], ["are"]),  # nothing else is asked for
         ("什么", ["什么"], [], []),
     ],

@@ -16,7 +16,7 @@ def test_the_defaults() -> None:
     assert (config.segmentation, config.query_segmentation, config.compounds) == ("search", "exact", "identifiers")
     assert (config.simplify, config.stem, config.split_camel_case) == (True, True, "words")
     assert (config.bigrams, config.word_bigrams) == (True, True)
-    assert (len(config.stop_words), len(config.question_words), config.user_words) == (33, 117, ())
+    assert (len(config.stop_words), len(config.question_words), config.user_words) == (33, 123, ())
 
 
 def test_words_are_stored_sorted_and_once() -> None:
