@@ -207,7 +207,7 @@ class Operations:
 
     def find_text(self, asked: requests.FindText) -> dict[str, Any]:
         """Return the chunks whose texts match a pattern, with what stands around the match."""
-        pattern = Pattern(asked.pattern, regex=asked.regex, ignore_case=asked.ignore_case)
+        pattern = Pattern(asked.pattern, ignore_case=asked.ignore_case)
         scope = narrow(parse_scope(**asked.scope()), asked.of_source())
         bounds = asked.limit, asked.around
         findings = find(self._index, pattern, scope, *bounds, after=asked.after, seconds=self._seconds)

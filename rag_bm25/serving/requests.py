@@ -388,10 +388,7 @@ class FindText(ScopeFields):
     Parameters
     ----------
     pattern : str
-        Text to find, such as E-404 or 第四十七条; with regex, a regular expression.
-    regex : bool
-        Read the pattern as a regular expression of RE2, without look-around and back-references; ^ and $ are ends of
-        lines. The server needs the extra ``regex``.
+        Text to find, such as E-404 or 第四十七条.
     ignore_case : bool
         Let small and capital letters match each other.
     source : str
@@ -405,7 +402,6 @@ class FindText(ScopeFields):
     """
 
     pattern: Annotated[str, Between(1, 500)]
-    regex: bool = False
     ignore_case: bool = False
     source: Source | None = None
     limit: Annotated[int, Between(1, 50)] = 10

@@ -173,7 +173,7 @@ TYPED = ("zebrafsh", "zebr", "the quag", "hanbook", "iphon", "notice timbukt", "
 COUNTED = ({"terms": "notice zebrafish handbook quagga"}, {"terms": ["timbuktu"]})
 FOUND = (
     {"pattern": "zebrafish"},
-    {"pattern": "z[a-z]+|quagga|.{20}", "regex": True, "limit": 50},
+    {"pattern": "a", "limit": 50},
     {"pattern": "ZEBRA", "ignore_case": True, "source": "theirs*"},
     {"pattern": "e", "limit": 1, "around": 200},
     {"pattern": "e", "source": "both.txt"},
