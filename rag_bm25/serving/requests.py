@@ -245,19 +245,6 @@ class TopTerms(ScopeFields):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Lengths(Statistics):
-    """The distribution of the chunks' lengths, and how far the mean has moved from the chunk size.
-
-    Parameters
-    ----------
-    bins : int
-        Number of bins of the histogram.
-    """
-
-    bins: Annotated[int, Between(1, 200)] = 20
-
-
-@dataclass(frozen=True, kw_only=True)
 class OneNamespace(Request):
     """One namespace.
 

@@ -207,7 +207,6 @@ ROWS: dict[str, list[Ask]] = {
         for prefix in ("", "z", "zebra", "quag", "n")
         for place in (*PLACES, *({**EVERYWHERE, **escape} for escape in ESCAPES))
     ],
-    f"GET,POST {API}/statistics/lengths": [post("/statistics/lengths", **place) for place in (*SPACES, MANY)],
     f"GET,POST {API}/progress": [post("/progress"), get("/progress")],
     f"GET,POST {API}/sources": [post("/sources", **place) for place in ({}, {"contains": "their"}, *SPACES[1:])],
     f"GET {API}/chunks": [
