@@ -885,7 +885,7 @@ def test_pictures_for_the_documentation(browser: Any, tmp_path: Path) -> None:
         ):
             one = Visit(browser, address, **options)
             page = one.open(place)
-            page.wait_for_selector(".hit, .bin")
+            page.wait_for_selector(".hit, .figures dd")
             if "view" not in place:
                 page.locator(".hit button").first.click()
                 page.wait_for_selector(".hit table")
