@@ -1,11 +1,9 @@
-"""The examples do what they say."""
+"""The example does what it says."""
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import runpy
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,13 +13,9 @@ from support import engines
 
 from rag_bm25 import TLS, BM25Index, StoreError
 
-EXAMPLES = Path(__file__).resolve().parents[2] / "scripts" / "examples"
+EXAMPLE = Path(__file__).resolve().parents[2] / "scripts" / "examples" / "incremental_ingestion.py"
+main: Callable[..., int] = runpy.run_path(str(EXAMPLE))["main"]
 pytestmark = pytest.mark.skipif(not engines.lite_version(), reason="milvus-lite is not installed")
-
-
-def main_of(name: str) -> Callable[..., Any]:
-    main: Callable[..., Any] = runpy.run_path(str(EXAMPLES / f"{name}.py"))["main"]
-    return main
 
 
 def test_an_incremental_ingestion_follows_its_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -29,7 +23,6 @@ def test_an_incremental_ingestion_follows_its_folder(tmp_path: Path, capsys: pyt
     folder.mkdir()
     (folder / "a.md").write_text("Apples are red.", encoding="utf-8")
     (folder / "b.md").write_text("香蕉是黄色的。", encoding="utf-8")
-    main = main_of("incremental_ingestion")
     assert main([str(folder), "--uri", uri]) == 0
     (folder / "a.md").write_text("Apples are green.", encoding="utf-8")
     (folder / "b.md").unlink()
@@ -51,7 +44,7 @@ def test_an_incremental_ingestion_reports_what_it_could_not_read(
 ) -> None:
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "bad.txt").write_bytes(b"\x89PNG\r\n\x1a\n\x00\x00")
-    assert main_of("incremental_ingestion")([str(tmp_path / "docs"), "--uri", str(tmp_path / "rag.db")]) == 1
+    assert main([str(tmp_path / "docs"), "--uri", str(tmp_path / "rag.db")]) == 1
     assert "docs/bad.txt" in capsys.readouterr().err
 
 
@@ -59,9 +52,9 @@ def test_an_incremental_ingestion_reports_an_empty_folder(tmp_path: Path, capsys
     (tmp_path / "docs").mkdir()
     rows, given = tmp_path / "docs" / "a.jsonl", [str(tmp_path / "docs"), "--uri", str(tmp_path / "rag.db")]
     rows.write_text('{"id": "1", "text": "x"}\nbad\n')
-    assert main_of("incremental_ingestion")(given) == 1
+    assert main(given) == 1
     rows.unlink()
-    assert main_of("incremental_ingestion")(given) == 1
+    assert main(given) == 1
     out, err = capsys.readouterr()
     assert "0 deleted, 1 in the index" in out
     assert ("line 2: not JSON" in err, "has no file to ingest" in err) == (True, True)
@@ -81,12 +74,12 @@ def test_an_incremental_ingestion_logs_in(
     for name, value in variables.items():
         monkeypatch.setenv(f"MILVUS_{name}", value)
     monkeypatch.setattr(BM25Index, "open", refuse)
-    assert main_of("incremental_ingestion")([str(tmp_path), "--chunk-size", "400"]) == 1
+    assert main([str(tmp_path), "--chunk-size", "400"]) == 1
     assert capsys.readouterr().err == "nothing listens\n"
     assert opened.pop("config").chunk_size == 400
     assert opened == {"uri": variables["URI"], "token": variables["TOKEN"], "tls": TLS(ca_file=variables["TLS_CA"])}
     monkeypatch.setenv("MILVUS_URI", "http://milvus:19530")
-    main_of("incremental_ingestion")([str(tmp_path)])
+    main([str(tmp_path)])
     assert opened["tls"] is None  # certificates are for https
 
 
