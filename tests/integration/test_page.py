@@ -650,7 +650,7 @@ def test_the_list_of_documents_is_no_wider_than_a_narrow_screen(visit: Any) -> N
 def test_nothing_is_wider_than_a_narrow_screen(visit: Any, view: str) -> None:
     one = visit(width=360)
     page = one.open(f"view={view}&q=notice+period")
-    page.wait_for_selector({"search": ".hit", "terms": "td", "index": ".bin"}[view])
+    page.wait_for_selector({"search": ".hit", "terms": "td", "index": ".figures dd"}[view])
     if view == "search":
         page.locator(".hit button").first.click()
         page.wait_for_selector(".hit table")
