@@ -141,7 +141,7 @@ MUTANTS = [
     Mutant("serving/gate", "_Lane(1, MAX_WRITES_WAITING)", "_Lane(2, MAX_WRITES_WAITING)"),
     Mutant("serving/gate", "with limited(check):", "with limited(print):"),
     Mutant("serving/app", "if operation.call.writes and not settings.allow_writes:", "if False:"),
-    Mutant("index/searching/finding", "_fold(text).find(", "text.find("),
+    Mutant("index/searching/finding", "self._shape(text).find(", "text.find("),
     Mutant("index/searching/finding", "row.id) + SLOTS[-1]", "row.id) + SLOTS[0]"),
     Mutant("serving/fields", "one.within(LIMITS)", "one"),
     Mutant("serving/fields", "if name not in without", "if name"),

@@ -48,7 +48,6 @@ HOMES = {
     "store": "pymilvus milvus_lite grpc filelock tenacity",
     "analysis": "jieba rjieba Stemmer",
     "query": "rapidfuzz",
-    "index": "re2",
     "cli": "typer rich",
     "evaluation": "ir_measures",
     "ingestion": "chardet mammoth openpyxl pptx py3langid pyarrow pypdfium2",

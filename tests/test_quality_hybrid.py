@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from compact import in_lines
 from quality import hybrid
 from quality.embeddings import sample, vectors_of
 from quality.hybrid import Arms, Pair, against_arms, ndcg, stand_in, values_on_others
@@ -97,6 +98,18 @@ def test_what_is_put_into_a_file_leaves_the_rest(tmp_path: Path) -> None:
     for one in ({"name": "a", "x": 1}, {"name": "b", "x": 2}, {"name": "a", "x": 3}):
         put(file, [one])
     assert json.loads(file.read_text()) == [{"name": "b", "x": 2}, {"name": "a", "x": 3}]
+
+
+def test_a_file_has_a_line_for_each_value_at_its_level() -> None:
+    value = {"a": {"x": [1, {"y": "\n    }"}], "é": {}}, "b": []}
+    assert in_lines(value, 1).splitlines() == ["{", ' "a": {"x": [1,{"y": "\\n    }"}],"é": {}},', ' "b": []', "}"]
+    assert all(json.loads(in_lines(value, level)) == value for level in range(4))
+
+
+@pytest.mark.parametrize("file", [QUALITY, *(QUALITY.parent / "benchmarks").glob("*.json")], ids=lambda file: file.name)
+def test_what_was_measured_is_stored_in_lines(file: Path) -> None:
+    text = file.read_text(encoding="utf-8")
+    assert text == in_lines(json.loads(text), 3 if file == QUALITY else 2)
 
 
 def test_the_default_is_what_one_half_of_the_sets_has_chosen() -> None:

@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from rag_bm25.query.scores import ScoreExplanation
     from rag_bm25.serving.fields import Request
 
-MAX_MEASURED = 50_000  # chunks whose lengths are read, at most
 WARM_UP = 100  # characters
 MAX_SOURCE_CHUNKS = 100_000
+MAX_COMPARED = 50_000  # chunks whose sources are compared with a name that has none
 NEAR = 0.4  # similarity of a source that may be meant; a name without its folder is near
 
 
@@ -45,7 +45,6 @@ class Operations:
         self._title = title
         self._seconds = seconds  # of one call of `find`, whose answer then says how to go on
         self.jobs = jobs
-        self._lengths: tuple[object, list[int]] = (None, [])  # those of the last call, and what they were read from
 
     def within(self, part: BM25Index) -> Operations:
         """Return the operations on a part of the index, which show no other jobs than their own."""
@@ -105,7 +104,9 @@ class Operations:
 
     def statistics(self, asked: requests.Statistics) -> dict[str, Any]:
         """Return the figures of the index."""
-        figures = {**asdict(self._index.stats(namespace=asked.namespace)), "name": self._title}
+        stats = self._index.stats(namespace=asked.namespace)
+        proposed = calibrate(stats.mean_length, stats.num_chunks).chunk_size if stats.mean_length else None
+        figures = {**asdict(stats), "name": self._title, "proposed_chunk_size": proposed}
         figures["frequent_names"] = self._index.frequent_names(namespace=asked.namespace)
         return {"index": figures, "problems": self._index.problems}
 
@@ -118,38 +119,6 @@ class Operations:
         """Return the terms that most chunks have."""
         found = self._index.terms(prefix=asked.prefix, k=asked.k, **asked.scope())
         return {"terms": [asdict(term) for term in found]}
-
-    def lengths(self, asked: requests.Lengths) -> dict[str, Any]:
-        """Return the distribution of the lengths, and the drift of their mean from the chunk size."""
-        stats = self._index.stats(namespace=asked.namespace)
-        version = (str(asked.namespace), stats.num_chunks, stats.total_length)
-        known, lengths = self._lengths  # read once: another thread may put those of another namespace there
-        if known != version:
-            chunks = self._index.chunks(namespace=asked.namespace)
-            lengths = [chunk.length for chunk in islice(chunks, MAX_MEASURED)]
-            self._lengths = version, lengths
-        measured = np.asarray(lengths or [0])
-        counts, edges = np.histogram(measured, asked.bins)
-        proposed = calibrate(stats.mean_length, stats.num_chunks).chunk_size if stats.mean_length else None
-        marks = (5, 25, 50, 75, 95)
-        return {
-            "unit": stats.length_unit,
-            "measured": len(lengths),
-            "num_chunks": stats.num_chunks,
-            "counts": counts.tolist(),
-            "edges": edges.tolist(),
-            "percentiles": {str(mark): float(np.percentile(measured, mark)) for mark in marks},
-            "drift": {
-                "chunk_size": stats.chunk_size,
-                "mean_length": stats.mean_length,
-                "ratio": stats.chunk_size_ratio,
-                "k1": stats.k1,
-                "b": stats.b,
-                "effective_k1": stats.effective_k1,
-                "effective_b": stats.effective_b,
-                "proposed": proposed,
-            },
-        }
 
     def progress(self, _: Request) -> dict[str, Any]:
         """Return the jobs that write, the newest first."""
@@ -186,7 +155,7 @@ class Operations:
         found = self._index.chunks(filter={"source": asked.source}, namespace=asked.namespace)
         chunks = sorted(islice(found, MAX_SOURCE_CHUNKS), key=_place_of)
         if not chunks:
-            known = sorted(self._count_sources(MAX_MEASURED, namespace=asked.namespace))
+            known = sorted(self._count_sources(MAX_COMPARED, namespace=asked.namespace))
             similar = get_close_matches(asked.source, known, cutoff=NEAR)
             hint = f"; did you mean {list_first(map(repr, similar))}?" if similar else ""
             raise ChunkNotFoundError(f"no chunk has the source {asked.source!r}{hint}")
@@ -207,7 +176,7 @@ class Operations:
 
     def find_text(self, asked: requests.FindText) -> dict[str, Any]:
         """Return the chunks whose texts match a pattern, with what stands around the match."""
-        pattern = Pattern(asked.pattern, regex=asked.regex, ignore_case=asked.ignore_case)
+        pattern = Pattern(asked.pattern, ignore_case=asked.ignore_case)
         scope = narrow(parse_scope(**asked.scope()), asked.of_source())
         bounds = asked.limit, asked.around
         findings = find(self._index, pattern, scope, *bounds, after=asked.after, seconds=self._seconds)

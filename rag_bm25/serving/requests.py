@@ -245,19 +245,6 @@ class TopTerms(ScopeFields):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Lengths(Statistics):
-    """The distribution of the chunks' lengths, and how far the mean has moved from the chunk size.
-
-    Parameters
-    ----------
-    bins : int
-        Number of bins of the histogram.
-    """
-
-    bins: Annotated[int, Between(1, 200)] = 20
-
-
-@dataclass(frozen=True, kw_only=True)
 class OneNamespace(Request):
     """One namespace.
 
@@ -388,10 +375,7 @@ class FindText(ScopeFields):
     Parameters
     ----------
     pattern : str
-        Text to find, such as E-404 or 第四十七条; with regex, a regular expression.
-    regex : bool
-        Read the pattern as a regular expression of RE2, without look-around and back-references; ^ and $ are ends of
-        lines. The server needs the extra ``regex``.
+        Text to find, such as E-404 or 第四十七条.
     ignore_case : bool
         Let small and capital letters match each other.
     source : str
@@ -405,7 +389,6 @@ class FindText(ScopeFields):
     """
 
     pattern: Annotated[str, Between(1, 500)]
-    regex: bool = False
     ignore_case: bool = False
     source: Source | None = None
     limit: Annotated[int, Between(1, 50)] = 10

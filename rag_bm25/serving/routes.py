@@ -46,9 +46,6 @@ OPERATIONS = (
         "N, df and IDF of each word.",
     ),
     Operation(Call(Operations.top_terms), "/statistics/top-terms", requests.TopTerms, "Terms by falling df."),
-    Operation(
-        Call(Operations.lengths), "/statistics/lengths", requests.Lengths, "A histogram, percentiles and the drift."
-    ),
     Operation(Call(Operations.progress), "/progress", Request, "The jobs that write, the newest first."),
     Operation(Call(Operations.sources), "/sources", requests.ListSources, "The sources in the order of their names."),
     Operation(Call(Operations.chunks), "/chunks", requests.ReadChunks, "Chunks in the order of the source.", ("GET",)),

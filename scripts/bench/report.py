@@ -9,6 +9,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from compact import in_lines
+
 from bench.timing import Spread
 
 OURS = "rag_bm25"
@@ -69,8 +71,7 @@ class Results:
     def write(self, path: Path) -> None:
         """Write rows with their derived values as JSON."""
         rows = [{**asdict(row), "figure": row.figure, "met": row.is_met} for row in self.rows]
-        text = json.dumps({"environment": self.environment, "rows": rows}, indent=1, ensure_ascii=False)
-        path.write_text(text + "\n", encoding="utf-8")
+        path.write_text(in_lines({"environment": self.environment, "rows": rows}, 2), encoding="utf-8")
 
     @classmethod
     def read(cls, path: Path) -> Results:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
+from compact import in_lines
 from numpy.typing import NDArray
 
 from quality.ours import CHOICES, DEFAULT
@@ -41,8 +42,8 @@ class Column:
 def put(file: Path, measured: Sequence[Mapping[str, Any]]) -> None:
     """Write what was measured into a file of JSON, in place of what has the same names; the rest stays."""
     names = {one["name"] for one in measured}
-    kept = [one for one in json.loads(file.read_text()) if one["name"] not in names] if file.exists() else []
-    file.write_text(json.dumps([*kept, *measured], indent=1) + "\n")
+    kept = [one for one in json.loads(file.read_text("utf-8")) if one["name"] not in names] if file.exists() else []
+    file.write_text(in_lines([*kept, *measured], 3), encoding="utf-8")  # a line for each system of a set
 
 
 def interval(differences: Values, *, seed: int = 0) -> tuple[float, float]:

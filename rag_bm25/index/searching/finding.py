@@ -1,8 +1,4 @@
-"""Find a pattern in stored texts, character by character, without analysis and ranking.
-
-A regular expression is one of RE2: it has no look-around and no back-references, nothing backtracks, and matching takes
-linear time. A pattern that is too large is refused.
-"""
+"""Find characters in stored texts, as they are, without analysis and ranking."""
 
 from __future__ import annotations
 
@@ -10,10 +6,9 @@ import re
 import time
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from rag_bm25.budget import check_budget
-from rag_bm25.checks import require_extra
 from rag_bm25.documents.chunks import pk_digest
 from rag_bm25.errors import InputError, short_repr
 from rag_bm25.hits.neighbors import source_of
@@ -26,41 +21,26 @@ if TYPE_CHECKING:
     from rag_bm25.documents.chunks import Chunk
     from rag_bm25.store.rows import Scope
 
-Search: TypeAlias = "Callable[[str, int], tuple[int, int] | None]"
-"""Function of a text and the place to begin at that returns start and end of the first match."""
-
 MAX_READ = 50_000  # chunks of one call
 MAX_FOUND = 12_000  # characters of one answer, without those of its form
 MAX_MATCH = 200  # characters of a match that are shown
 WORDS = re.compile(r"[^\W_\U00010000-\U0010ffff]+")  # what all engines compare alike
-UNSURE = re.compile(r"[(\[]|\\[^\WdDwWsSbB]")  # groups, classes, and escapes that a literal may follow as their part
-OPTIONAL = re.compile(r".?(?:[?*]|\{[^}]*\})|\\.", re.DOTALL)
 KEY = re.compile("(?:[0-9a-f]{40}[ab](?:@[0-9]{1,4})?)?")
 
 
 class Pattern:
-    """A literal, or with the extra ``regex`` a regular expression, that texts are searched for."""
+    """Characters that texts are searched for."""
 
-    def __init__(self, text: str, *, regex: bool = False, ignore_case: bool = False) -> None:
-        self.required = _required(text, regex=regex, ignore_case=ignore_case)
-        self._search = (_regex if regex else _literal)(text, ignore_case)
+    def __init__(self, text: str, *, ignore_case: bool = False) -> None:
+        self.required = _required(text, ignore_case)
+        self._shape = _fold if ignore_case else str
+        self._text = self._shape(text)
 
     def first(self, text: str, begin: int = 0) -> tuple[int, int] | None:
         """Return start and end of the first match from `begin` on; None without a match."""
         check_budget()
-        return self._search(text, begin)
-
-
-def _literal(pattern: str, ignore_case: bool) -> Search:
-    """Return the function that finds a literal."""
-    if not ignore_case:
-        return lambda text, begin: _place(text.find(pattern, begin), pattern)
-    folded = _fold(pattern)
-    return lambda text, begin: _place(_fold(text).find(folded, begin), pattern)
-
-
-def _place(start: int, pattern: str) -> tuple[int, int] | None:
-    return None if start < 0 else (start, start + len(pattern))
+        start = self._shape(text).find(self._text, begin)
+        return None if start < 0 else (start, start + len(self._text))
 
 
 def _fold(text: str) -> str:
@@ -73,30 +53,8 @@ def _fold_character(char: str) -> str:
     return min(char.casefold(), char.lower(), char, key=len)  # the first of the shortest
 
 
-def _regex(pattern: str, ignore_case: bool) -> Search:
-    """Return the function that finds a regular expression."""
-    with require_extra('a regular expression needs google-re2: pip install "rag-bm25[regex]"'):
-        import re2
-    options = re2.Options()
-    options.log_errors = False
-    try:
-        re2.compile(pattern, options)  # by itself: its parentheses must be pairs
-        compiled = re2.compile(f"(?{'i' if ignore_case else ''}m:{pattern})", options)
-    except (re2.error, UnicodeError) as error:
-        told = error.args[0].decode() if isinstance(error, re2.error) else "it is no text"
-        raise InputError(f"pattern is no regular expression that can be searched for: {told}") from None
-
-    def search(text: str, begin: int) -> tuple[int, int] | None:
-        match = compiled.search(text, begin)
-        return None if match is None else match.span()
-
-    return search
-
-
-def _required(text: str, *, regex: bool, ignore_case: bool) -> str:
-    """Return the longest word that each match has, for the engine to look for; "" if there is none for sure."""
-    if regex:
-        text = "" if "|" in text else OPTIONAL.sub(" ", UNSURE.split(text, maxsplit=1)[0])
+def _required(text: str, ignore_case: bool) -> str:
+    """Return the longest word that each match has, for the engine to look for; "" if there is none."""
     if ignore_case:
         text = "".join(char if char.lower() == char.upper() else " " for char in text)
     return max(WORDS.findall(text), key=len, default="")

@@ -1,8 +1,7 @@
-// The index itself: its figures, the lengths of its chunks, and what is being ingested.
+// The index itself: its figures, and what is being ingested.
 
 import { ask } from "./api.js";
 import { bar, h } from "./dom.js";
-import { histogram } from "./plots.js";
 import { format, t } from "./texts.js";
 
 const EVERY = 2000; // milliseconds
@@ -11,7 +10,7 @@ const HEALTHY = [0.8, 4]; // of chunk_size over the mean length, as docs/tuning.
 /** Show the view in an element; return what ends it. */
 export function showCorpus(main, { report }) {
   const figures = h("dl", { class: "figures" });
-  const plot = h("figure", {});
+  const distance = h("p", { class: "quiet" });
   const jobs = h("section", { id: "jobs" });
   const running = new AbortController();
   const { signal } = running;
@@ -26,15 +25,13 @@ export function showCorpus(main, { report }) {
       if (index.num_chunks === known) return;
       known = index.num_chunks;
       figures.replaceChildren(...pairs(index, problems));
-      const lengths = await ask("statistics/lengths", { bins: 40 }, signal);
-      plot.replaceChildren(...lengthPlot(lengths, plot.clientWidth));
+      distance.replaceChildren(drift(index));
     } catch (error) {
       if (error.name !== "AbortError") report(error);
     }
   }
   main.replaceChildren(
-    h("h2", {}, t("figures")), figures,
-    h("h2", {}, t("lengths")), plot,
+    h("h2", {}, t("figures")), figures, distance,
     h("h2", {}, t("ingestion")), jobs,
   );
   look();
@@ -64,19 +61,12 @@ function unitName(unit) {
   return t(unit === "terms" ? "terms_unit" : unit);
 }
 
-function lengthPlot({ unit, measured, num_chunks, counts, edges, drift }, width) {
-  if (!measured) return [h("p", { class: "empty" }, t("nothing"))];
-  const healthy = drift.ratio >= HEALTHY[0] && drift.ratio <= HEALTHY[1];
-  const advice = t(healthy ? "healthy" : "unhealthy", { n: String(drift.proposed) });
-  const said = `${t("drift", { ratio: drift.ratio, k1: drift.effective_k1, b: drift.effective_b })} ${advice}`;
-  const lines = [
-    { at: drift.mean_length, text: t("mean", { n: Math.round(drift.mean_length) }) },
-    { at: drift.chunk_size, text: t("chunkSize", { n: drift.chunk_size }) },
-  ];
-  return [
-    histogram(counts, edges, lines, { x: unitName(unit), y: t("number") }, width),
-    h("figcaption", {}, t("lengthsOf", { unit: unitName(unit), n: measured, all: num_chunks }), " ", h("span", { class: healthy ? null : "error" }, said)),
-  ];
+/** Tell how far the chunk size is from the mean length, and how to change it. */
+function drift({ chunk_size, chunk_size_ratio: ratio, effective_k1: k1, effective_b: b, proposed_chunk_size: proposed }) {
+  if (!proposed) return "";
+  const healthy = ratio >= HEALTHY[0] && ratio <= HEALTHY[1];
+  const advice = t(healthy ? "healthy" : "unhealthy", { n: String(proposed) });
+  return h("span", { class: healthy ? null : "error" }, `${t("drift", { n: chunk_size, ratio, k1, b })} ${advice}`);
 }
 
 function job({ kind, state, progress: counts, seconds, source, reason }) {

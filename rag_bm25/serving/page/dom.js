@@ -19,16 +19,6 @@ export function h(tag, attributes = {}, ...children) {
   return element;
 }
 
-const SVG = "http://www.w3.org/2000/svg";
-
-/** Make an element of a drawing. */
-export function s(tag, attributes = {}, ...children) {
-  const element = document.createElementNS(SVG, tag);
-  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
-  element.append(...children.flat());
-  return element;
-}
-
 /** Call a function once its calls pause for some milliseconds. */
 export function debounced(wait, call) {
   let timer;

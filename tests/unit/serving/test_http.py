@@ -17,6 +17,7 @@ import pytest
 
 from rag_bm25 import BM25Index, IndexGroup, QueryWeighting
 from rag_bm25.ingestion import reindex
+from rag_bm25.weighting.calibration import calibrate
 
 API = "/api/v1"
 
@@ -159,6 +160,7 @@ def test_statistics_are_those_of_the_index(asker: Any, index: BM25Index) -> None
     everything = asker.get(f"{API}/statistics").json()
     assert everything["index"]["num_chunks"] == 5
     assert everything["index"]["name"] == "docs"
+    assert everything["index"]["proposed_chunk_size"] == calibrate(index.stats().mean_length, 5).chunk_size
     assert everything["problems"] == []
     assert asker.get(f"{API}/statistics", namespace="tenant").json()["index"]["num_chunks"] == 1
     (term,) = asker.get(f"{API}/statistics/terms", terms="notice").json()["terms"]
@@ -167,39 +169,6 @@ def test_statistics_are_those_of_the_index(asker: Any, index: BM25Index) -> None
     top = asker.get(f"{API}/statistics/top-terms", prefix="noti", k=5).json()["terms"]
     assert [term["term"] for term in top] == ["notic"]
     assert asker.get(f"{API}/statistics/top-terms", prefix="notices").json()["terms"] == top
-
-
-def test_lengths_are_counted_and_counted_again_after_a_write(asker: Any, index: BM25Index) -> None:
-    lengths = [chunk.length for chunk in index.chunks(namespace=None)]
-    answer = asker.get(f"{API}/statistics/lengths", bins=4).json()
-    assert (answer["measured"], answer["num_chunks"]) == (5, 5)
-    for count, start, end in zip(answer["counts"], answer["edges"], answer["edges"][1:], strict=False):
-        last = end == answer["edges"][-1]
-        assert count == sum(start <= length < end or (last and length == end) for length in lengths)
-    assert answer["percentiles"]["50"] == sorted(lengths)[2]
-    assert answer["drift"]["mean_length"] == pytest.approx(sum(lengths) / 5)
-    index.add(["more words here"])
-    assert asker.get(f"{API}/statistics/lengths").json()["measured"] == 6
-    assert asker.get(f"{API}/statistics/lengths", namespace="none").json()["measured"] == 0
-
-
-def test_lengths_are_those_of_the_asked_namespace_though_another_is_asked_meanwhile(
-    index: BM25Index, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from rag_bm25.serving import operations, requests
-    from rag_bm25.serving.jobs import Jobs
-
-    served = operations.Operations(index, "docs", 1.0, Jobs())
-    histogram = operations.np.histogram
-
-    def ask_another(*args: Any) -> Any:
-        monkeypatch.undo()
-        assert served.lengths(requests.Lengths(namespace="tenant"))["measured"] == 1
-        return histogram(*args)
-
-    monkeypatch.setattr(operations.np, "histogram", ask_another)
-    answer = served.lengths(requests.Lengths())
-    assert (answer["measured"], answer["num_chunks"]) == (5, 5)
 
 
 # Chunks
@@ -512,7 +481,7 @@ def test_an_empty_index_is_warmed_up_and_searched(make_asker: Callable[..., Any]
     asker = make_asker()
     asker.served.operations.warm_up()
     assert asker.get(f"{API}/search", query="notice").json()["count"] == 0
-    assert asker.get(f"{API}/statistics/lengths").json()["measured"] == 0
+    assert asker.get(f"{API}/statistics").json()["index"]["proposed_chunk_size"] is None
 
 
 # What the server says of itself
@@ -577,5 +546,5 @@ def test_several_indexes_are_served_as_one(index: BM25Index, make_asker: Callabl
         assert explanation["value"] == pytest.approx(hit["score"], rel=1e-5)
     assert_refused(asker.post(f"{API}/explain", query="notice", id="law.txt#1"), 400, "bad_request", "give part")
     assert asker.get(f"{API}/statistics").json()["index"]["num_chunks"] == 6
-    for path in ("/sources", "/chunks/memo.txt%230", "/statistics/top-terms", "/statistics/lengths"):
+    for path in ("/sources", "/chunks/memo.txt%230", "/statistics/top-terms"):
         assert asker.get(f"{API}{path}").status_code == 200

@@ -173,7 +173,7 @@ TYPED = ("zebrafsh", "zebr", "the quag", "hanbook", "iphon", "notice timbukt", "
 COUNTED = ({"terms": "notice zebrafish handbook quagga"}, {"terms": ["timbuktu"]})
 FOUND = (
     {"pattern": "zebrafish"},
-    {"pattern": "z[a-z]+|quagga|.{20}", "regex": True, "limit": 50},
+    {"pattern": "a", "limit": 50},
     {"pattern": "ZEBRA", "ignore_case": True, "source": "theirs*"},
     {"pattern": "e", "limit": 1, "around": 200},
     {"pattern": "e", "source": "both.txt"},
@@ -207,7 +207,6 @@ ROWS: dict[str, list[Ask]] = {
         for prefix in ("", "z", "zebra", "quag", "n")
         for place in (*PLACES, *({**EVERYWHERE, **escape} for escape in ESCAPES))
     ],
-    f"GET,POST {API}/statistics/lengths": [post("/statistics/lengths", **place) for place in (*SPACES, MANY)],
     f"GET,POST {API}/progress": [post("/progress"), get("/progress")],
     f"GET,POST {API}/sources": [post("/sources", **place) for place in ({}, {"contains": "their"}, *SPACES[1:])],
     f"GET {API}/chunks": [
