@@ -45,6 +45,24 @@ def test_files_of_other_kinds_are_read_as_text_where_they_are_included(docs: Pat
     assert ids(index) == ["docs/README#0"]
 
 
+def test_also_adds_files_to_those_that_are_read(docs: Path, index: BM25Index) -> None:
+    assert names(docs, also=["README"]) == ["README", *names(docs)]
+    assert names(docs, include=["*.md"], also=["README", "sub/d.txt"]) == ["README", "b.md", "sub/d.txt"]
+    assert names(docs, also=["README", "sub/"], exclude=["*.txt"]) == ["README", "b.md"]
+    with pytest.raises(ValueError, match=r"also must be patterns as in a \.gitignore"):
+        names(docs, also=[""])
+    ingest(index, find_files([docs], also=["README"]))
+    assert "docs/README#0" in ids(index)
+
+
+def test_a_pattern_that_leaves_no_file_of_a_folder_makes_it_unreadable(docs: Path, tmp_path: Path) -> None:
+    other, empty = write(tmp_path / "other" / "a.rst", "a").parent, tmp_path / "empty"
+    empty.mkdir()
+    found = find_files([docs, other, empty], include=["*.rst", "*.md"], exclude=["b.md"])
+    assert found.unreadable == {docs: f"{docs}: *.rst, *.md of --include matches none of its files"}
+    assert ([file.source for file in found.files], found.given) == (["other/a.rst"], {other: True, empty: True})
+
+
 def test_gitignore_is_respected_the_nearest_first(docs: Path) -> None:
     write(docs / ".gitignore", "*.log.txt\n/build/\n# comment\n")
     write(docs / "sub" / ".gitignore", "!keep.log.txt\nd.txt\n")

@@ -19,10 +19,11 @@ from rag_bm25.ingestion.ingesting import IngestReport
 from rag_bm25.ingestion.source_roots import set_source_roots
 
 WORDS = "walnut hazelnut. almond, cashew pecan\n" * 3
-PATTERNS = ("include", "exclude", "gitignore")
+PATTERNS = ("include", "also", "exclude", "gitignore")
 READING = ReadOptions(fields=RowFields(text="body"), id_prefix="{source}#")
 CHOICES: dict[str, list[Any]] = {
     "include": [[], ["*.txt"], ["/a/*", "rows.jsonl"]],
+    "also": [[], ["*.cfg"], ["a/deep/"]],
     "exclude": [[], ["/b.txt"], ["a/"], ["*.jsonl", "deep/"]],
     "gitignore": [True, False],
     "split_size": [20, 30, 40],
@@ -44,7 +45,7 @@ def docs(tmp_path: Path) -> Path:
 
 def make_folder(folder: Path) -> Path:
     write(folder / ".gitignore", "c.txt\n")
-    for name in ("b.txt", "c.txt", "a/x.txt", "a/y.md", "a/deep/z.txt"):
+    for name in ("b.txt", "c.txt", "a/n.cfg", "a/x.txt", "a/y.md", "a/deep/z.txt", "a/deep/n.cfg"):
         write(folder / name, f"{name} {WORDS}")
     write_rows(folder / "rows.jsonl", {"id": folder.name, "text": "fig", "body": "date"})
     return folder
