@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections import deque
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rag_bm25.documents.chunks import AddReport
@@ -224,10 +225,10 @@ def ingest(
     report_progress(progress, "bytes", found.size, found.size)
     report_progress(progress, "chunks", written.total)
     obsolete = ObsoleteChunks.find(earlier.not_given(checker.owners.given), coverage, checker)
-    pruned, refused = choose_pruned(found, names, obsolete.stale, max_delete, namespace) if prune else ([], {})
-    unwanted = [*obsolete.removed, *pruned]
+    pruned, refused = choose_pruned(found, names, obsolete.stale, max_delete, namespace) if prune else ({}, {})
+    unwanted = [*obsolete.removed, *chain.from_iterable(pruned.values())]
     deleted = index.delete(unwanted, namespace=namespace) if unwanted else 0
-    earlier.remember(checker)
+    earlier.remember(checker, obsolete.stale.keys() - pruned.keys() | obsolete.unread.keys())
     return IngestReport(
         files=len(checker.read),
         chunks=written.total,

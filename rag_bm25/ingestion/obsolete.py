@@ -91,6 +91,7 @@ class ObsoleteChunks:
 
     removed: list[str] = field(default_factory=list)  # of files that were read
     stale: dict[str, list[str]] = field(default_factory=dict)  # of files that no longer exist, by source
+    unread: dict[str, list[str]] = field(default_factory=dict)  # of files that may exist and were not read, by source
 
     @classmethod
     def find(cls, stored: Iterable[Chunk], coverage: Coverage, checker: FileChecker) -> ObsoleteChunks:
@@ -102,8 +103,9 @@ class ObsoleteChunks:
                 continue
             if source in checker.read:
                 obsolete.removed.append(chunk.id)
-            elif coverage.is_gone(source):
-                obsolete.stale.setdefault(source, []).append(chunk.id)
+            else:
+                others = obsolete.stale if coverage.is_gone(source) else obsolete.unread
+                others.setdefault(source, []).append(chunk.id)
         return obsolete
 
 
