@@ -128,6 +128,14 @@ def test_compared_configurations_stand_side_by_side(beir: Path) -> None:
     assert lines[-1].split() == ["stem=false", "0.0000", "0.0000", "0.0000", "-0.5000", "1.0000", "0", "1"]
 
 
+def test_a_set_without_documents_is_said_to_be_for_an_index(beir: Path) -> None:
+    (beir / "corpus.jsonl").unlink()
+    told = "corpus.jsonl not found; to measure an existing index: --collection NAME, or corpus=False in Python"
+    assert_fails(run("evaluate", beir), told)
+    (beir / "queries.jsonl").unlink()
+    assert run("evaluate", beir, "--collection", "docs").stderr.endswith("queries.jsonl not found\n")
+
+
 def test_an_automatic_chunk_size_follows_the_length_unit_of_each_configuration(beir: Path) -> None:
     result = run_json("evaluate", beir, "--compare", "length-unit=terms", "--compare", "chunk_size=20")
     assert [one["chunk_size"] for one in (result, *result["compared"])] == [12.0, 1.5, 20]
