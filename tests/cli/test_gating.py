@@ -10,10 +10,7 @@ from support.command_line import assert_fails, run, run_json
 
 pytestmark = pytest.mark.usefixtures("databases")
 
-SIZE_NOTE = (
-    "a document is a chunk here, and the chunk size is the mean length; `rag-bm25 ingest` cuts at 500, and "
-    "takes it for the chunk size: --chunk-size 500 measures that\n"
-)
+SIZE_NOTE = "to measure as `rag-bm25 ingest` would: --chunk-size 500\n"
 WORDS = ["apple", "banana", "cherry", "damson", "elderberry", "grape", "lemon", "mango"]
 
 
