@@ -237,14 +237,14 @@ def test_a_watch_goes_by_them(folder: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_a_server_goes_by_them(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("mcp", reason='serving needs rag-bm25[serve]: pip install "rag-bm25[serve]"')
-    ingest(folder, "--include", "a.txt")
+    ingest(folder, "--include", "a.txt", "--also", "b.txt")
 
     def served(index: BM25Index, *arguments: Any) -> None:
         found = arguments[-1].find(read_source_roots(index))
         raise InputError(f"found {[file.path.name for file in found.files]}")
 
     monkeypatch.setattr("rag_bm25.serving.served.Served", served)
-    assert "found ['a.txt']" in run("serve", "--mcp", "--ingest", folder).stderr
+    assert "found ['a.txt', 'b.txt']" in run("serve", "--mcp", "--ingest", folder).stderr
 
 
 @pytest.mark.slow
