@@ -69,7 +69,6 @@ def blocks(page: Path, language: str) -> list[str]:
     "page",
     [
         "bm25retriever.md",
-        "complaints.md",
         "querying.md",
         "conditions.md",
         "database.md",
