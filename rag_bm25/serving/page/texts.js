@@ -24,7 +24,7 @@ const TEXTS = {
   },
   zh: {
     skip: "跳到正文", views: "视图", search: "检索", terms: "词", index: "索引",
-    placeholder: "输入词或问题", query: "查询", hits: "{n} 个命中", hit: "1 个命中", time: "{ms} 毫秒", chunk: "1 个分块", chunks: "{n} 个分块", document: "1 个文档", numDocuments: "{n} 个文档", noDocuments: "没有分块带有来源", documents: "文档", in: "{documents}中的 {hits}",
+    placeholder: "输入词或问题", query: "查询", hits: "{n} 个命中", hit: "1 个命中", time: "{ms} 毫秒", chunk: "1 个分块", chunks: "{n} 个分块", document: "1 个文档", numDocuments: "{n} 个文档", noDocuments: "没有分块带有来源", documents: "文档", in: "{hits}，来自 {documents}",
     searchIn: "只检索此文档", everywhere: "只检索 {source}，点击后检索全部", completions: "末词的补全",
     grouped: "按文档分组", syntax: "查询语法", syntaxHelp: "+必须 -排除 \"短语\" 词^2 前缀*", allNamespaces: "全部命名空间",
     defaultNamespace: "默认", namespace: "命名空间", hitsWanted: "命中数", score: "得分", why: "得分由来", context: "上下文", 
