@@ -101,14 +101,15 @@ class Diagnoser:
         if not hits:
             return Diagnosis(text, tuple(self._reasons_for_nothing()))
         found = Diagnosis(text, (), len(hits), score=hits[0].score, last_score=hits[-1].score)
-        unknown = self.searcher.unknown_words(self.asked.query, self.asked.namespaces)
-        return replace(found, notes=(self._unknown_words(unknown),)) if unknown else found
+        unknown, parts = self.searcher.unknown_words(self.asked.query, self.asked.namespaces)
+        notes = [self._unknown_words(unknown)] if unknown else []
+        return replace(found, notes=(*notes, *self._within_words(parts)))
 
     def _reasons_for_nothing(self) -> list[Reason]:
         if of_index := self._in_query() or self._in_damage() or self._in_index():
             return of_index
         found = self._left_out_by(dropping(), lambda left_out: self._hits(left_out, 1), "the search has hits")
-        return [self._detail(reason) for reason in found] or [self._unknown_words()]
+        return [self._detail(reason) for reason in found] or self._in_no_chunk()
 
     def diagnose_missing_chunk(self, id_: str, chunk_namespace: str | None, part: int | None) -> Diagnosis:
         """Return why a chunk is not among the hits."""
@@ -162,6 +163,18 @@ class Diagnoser:
             return [Reason("empty_index", "the index has no chunks")]
         names = list_namespaces(self.asked.namespaces or ())
         return [Reason("empty_namespace", f"no chunk is in {names}; other namespaces have some")]
+
+    def _in_no_chunk(self) -> list[Reason]:
+        _, parts = self.searcher.unknown_words(self.asked.query, self.asked.namespaces)
+        return [self._unknown_words(), *self._within_words(parts)]
+
+    def _within_words(self, characters: Sequence[str]) -> list[Reason]:
+        """Return that chunks have some one-character words of the query within other words only."""
+        if not characters:
+            return []
+        named = list_first(map(short_repr, characters))
+        message = f"no chunk{self._of_places} has {named} as a word, only within other words"
+        return [Reason("within_words", message, {"words": list(characters)})]
 
     def _unknown_words(self, words: Sequence[str] = ()) -> Reason:
         """Return that no chunk has any word of the query, or that none has some of them."""

@@ -21,6 +21,7 @@ from rag_bm25 import (
     NearDuplicates,
     ParameterError,
     Query,
+    QueryWeighting,
     ValueBoost,
 )
 from rag_bm25.budget import limited
@@ -309,6 +310,17 @@ def test_a_search_with_hits_names_the_words_that_no_chunk_has(
     )
     assert str(diagnosis).count("\n") == len(diagnosis.notes)
     assert json.loads(json.dumps(diagnosis.to_dict())) == diagnosis.to_dict()
+
+
+def test_a_character_within_other_words_is_told_from_one_that_no_chunk_has() -> None:
+    index = BM25Index.from_store(MemoryStore(), config=IndexConfig(chunk_size=60))
+    index.add(["祝大家吉祥如意。"])
+    unknown, within = index.diagnose("丁薛祥").notes
+    assert (str(unknown), unknown.details["words"]) == ("no chunk has the words '丁', '薛'", ["丁", "薛"])
+    assert (within.code, within.details) == ("within_words", {"words": ["祥"]})
+    assert str(within) == "no chunk has '祥' as a word, only within other words"
+    nothing = index.diagnose("祥", weighting=QueryWeighting(character_weight=0.0))
+    assert codes(nothing) == ["unknown_words", "within_words"]
 
 
 def test_the_suggestion_is_for_words_that_no_chunk_has_beside_others(index: BM25Index) -> None:
