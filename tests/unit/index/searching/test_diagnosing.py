@@ -86,7 +86,18 @@ ZERO, LAW = ValueBoost("kind", {"memo": 0}), {"kind": "law"}
         ("contract", {"namespace": "team"}, "empty_namespace", "no chunk is in the namespace 'team'; other namespaces"),
         ("contract", {"filter": {"kinds": 3}}, "filter_field", "the filter names 'kinds', which none of 4 chunks has"),
         ("contract", {"filter": {"by.age": 3}}, "filter_field", "the filter names 'by.age', which none of 4 chunks"),
-        ("contract", {"filter": LAW}, "filter", "without the filter, the search has hits; 'kind' has 'law', 'memo'"),
+        (
+            "contract",
+            {"filter": LAW},
+            "filter",
+            "without the filter, the search has hits; 2 chunks meet the filter, but have no word of the query",
+        ),
+        (
+            "contract",
+            {"filter": {"kind": "lab"}},
+            "filter",
+            "without the filter, the search has hits; 'kind' has 'law', 'memo'",
+        ),
         ("contract", {"filter": {"number": "3"}}, "filter", "without the filter, the search has hits; 'number' has 3"),
         (
             "contract",
@@ -159,6 +170,20 @@ def test_operands_of_another_type_are_told(index: BM25Index, where: dict[str, An
     told = "; these are numbers, and the filter has strings there"
     assert str(index.diagnose("contract", filter=where)).endswith(told)
     assert told not in str(index.diagnose("contract", filter={"number": 77}))
+
+
+def test_how_many_chunks_meet_a_filter_is_told_with_what_they_lack(index: BM25Index) -> None:
+    filter_, must = index.diagnose(Query("contract", must=["staff"]), filter={"$id": "end"}).reasons
+    assert str(filter_).endswith("the search has hits; 1 chunk meets the filter, but not the other conditions")
+    assert (filter_.code, filter_.details["met"], must.code) == ("filter", 1, "must")
+
+
+def test_a_filter_on_lists_is_told_of_contains() -> None:
+    index = BM25Index.from_store(MemoryStore(), config=IndexConfig(chunk_size=60))
+    index.add(["A contract."], metadatas=[{"headings": ["Law", "Terms"]}])
+    told = "these are lists, and the filter has strings there: $contains finds what is in a list"
+    assert str(index.diagnose("contract", filter={"headings": "Law"})).endswith(told)
+    assert told not in str(index.diagnose("contract", filter={"headings": {"$contains": "La"}}))
 
 
 def test_a_key_with_a_dot_is_told_from_a_path() -> None:
