@@ -65,6 +65,12 @@ def test_nothing_found_is_no_error_and_has_a_reason(
     assert run("search", query, *options, "--json").stdout == "[]\n"
 
 
+@pytest.mark.usefixtures("databases", "docs")
+def test_nothing_is_logged_beside_the_reason(caplog: pytest.LogCaptureFixture) -> None:
+    assert "the filter names 'pages'" in run("search", "sparse", "--filter", "pages=3").stderr
+    assert caplog.messages == []
+
+
 @pytest.mark.parametrize(
     "filter",
     [
