@@ -9,6 +9,7 @@ import pytest
 from support.command_line import Databases, assert_fails, run, run_json
 
 from rag_bm25 import BM25Index
+from rag_bm25.errors import install_extra
 
 pytestmark = pytest.mark.usefixtures("databases")
 
@@ -129,7 +130,7 @@ def test_nothing_found_says_what_may_have_been_meant(docs: Path, monkeypatch: py
     assert result.stderr == "nothing found: no chunk has a word of the query; did you mean 'sparse'?\n"
     monkeypatch.setitem(sys.modules, "rapidfuzz.distance", None)
     assert run("search", "spasre").stderr == "nothing found: no chunk has a word of the query\n"
-    assert_fails(run("search", "spasre", "--expansion", "fuzzy"), 'pip install "rag-bm25[fuzzy]"')
+    assert_fails(run("search", "spasre", "--expansion", "fuzzy"), install_extra("fuzzy"))
 
 
 def test_text_is_not_taken_for_markup(docs: Path) -> None:

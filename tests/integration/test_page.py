@@ -18,7 +18,7 @@ from support.clocks import PATIENCE
 from rag_bm25 import BM25Index, IndexConfig
 
 for name in ("starlette", "uvicorn", "mcp", "prometheus_client", "typer"):
-    pytest.importorskip(name, reason='the page needs rag-bm25[cli,serve]: pip install "rag-bm25[cli,serve]"')
+    pytest.importorskip(name, reason='the page needs rag-bm25[cli,serve]: pip install ".[cli,serve]"')
 pytest.importorskip("milvus_lite", reason="the page is tested on the embedded engine")
 playwright = pytest.importorskip(
     "playwright.sync_api", reason="the browser is driven by playwright: pip install playwright"
@@ -324,7 +324,10 @@ def test_one_document_is_searched_from_a_list_or_a_hit(visit: Any) -> None:
 
 @pytest.mark.parametrize(
     ("locale", "found", "labels"),
-    [("en-US", "3 hits in 2 documents", ["Documents", "Hits"]), ("zh-CN", "3 个命中，来自 2 个文档", ["文档", "命中数"])],
+    [
+        ("en-US", "3 hits in 2 documents", ["Documents", "Hits"]),
+        ("zh-CN", "3 个命中，来自 2 个文档", ["文档", "命中数"]),
+    ],
 )
 def test_documents_are_counted_as_such(visit: Any, locale: str, found: str, labels: list[str]) -> None:
     page = visit(locale=locale).search("notice")

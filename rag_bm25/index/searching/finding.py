@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from rag_bm25.budget import check_budget
 from rag_bm25.checks import require_extra
 from rag_bm25.documents.chunks import pk_digest
-from rag_bm25.errors import InputError, short_repr
+from rag_bm25.errors import InputError, install_extra, short_repr
 from rag_bm25.hits.neighbors import source_of
 from rag_bm25.index.searching.rows import drop_superseded, to_chunk
 from rag_bm25.store.rows import SLOTS, pk_in
@@ -75,7 +75,7 @@ def _fold_character(char: str) -> str:
 
 def _regex(pattern: str, ignore_case: bool) -> Search:
     """Return the function that finds a regular expression."""
-    with require_extra('a regular expression needs google-re2: pip install "rag-bm25[regex]"'):
+    with require_extra(f"a regular expression needs google-re2: {install_extra('regex')}"):
         import re2
     options = re2.Options()
     options.log_errors = False
