@@ -35,6 +35,25 @@ REINDEX = "`rag-bm25 reindex --to-collection NAME` makes a new index from its te
 
 MAX_SHOWN = 200
 
+INSTALL_EXTRA = 'pip install ".[{0}]" in a clone of rag-bm25, or its wheel with [{0}]'
+"""How an extra is installed while no version is on PyPI, where the name may be another's."""
+
+
+def install_extra(name: str) -> str:
+    """Say how an extra is installed.
+
+    Parameters
+    ----------
+    name : str
+        The extra.
+
+    Returns
+    -------
+    str
+        What to run.
+    """
+    return INSTALL_EXTRA.format(name)
+
 
 def short_repr(value: object) -> str:
     """Represent a value of any size in an error message.

@@ -103,7 +103,7 @@ NEEDS_ALL = ("typer", "mcp", "starlette", "uvicorn", "prometheus_client", "ir_me
 @pytest.fixture
 def _has_all() -> None:
     for name in NEEDS_ALL:
-        pytest.importorskip(name, reason='all modules need rag-bm25[all]: pip install "rag-bm25[all]"')
+        pytest.importorskip(name, reason='all modules need rag-bm25[all]: pip install ".[all]"')
 
 
 @pytest.mark.slow

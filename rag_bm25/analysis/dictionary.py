@@ -23,7 +23,7 @@ def read_dictionary() -> tuple[dict[str, int], int]:
     """Read the frequency of every word, and their sum."""
     path = dictionary_path()
     if path is None:
-        raise MissingExtraError("jieba is not installed, and its dictionary is needed: pip install rag-bm25")
+        raise MissingExtraError("jieba is not installed, and its dictionary is needed: pip install jieba")
     fields = path.read_text(encoding="utf-8").split()
     words, frequencies = fields[::3], list(map(int, fields[1::3]))
     return dict(zip(words, frequencies, strict=True)), sum(frequencies)  # a word on two lines counts twice, as in jieba

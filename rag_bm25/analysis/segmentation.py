@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from rag_bm25.analysis.dictionary import whole_word_frequencies
 from rag_bm25.analysis.text import Token
-from rag_bm25.errors import MissingExtraError
+from rag_bm25.errors import MissingExtraError, install_extra
 from rag_bm25.scripts import SCRIPTS, script_of
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ def _segmenter_class(name: SegmenterName) -> _SegmenterClass:
     except ImportError as error:
         if name == "auto":
             return _jieba_class()
-        msg = 'the segmenter "rjieba" needs rjieba 0.2.2 or later: pip install "rag-bm25[fast]"'
+        msg = f'the segmenter "rjieba" needs rjieba 0.2.2 or later: {install_extra("fast")}'
         raise MissingExtraError(msg) from error
     return RjiebaSegmenter
 

@@ -25,7 +25,9 @@ def main() -> None:
     except ModuleNotFoundError as error:
         if error.name not in NEEDED:
             raise
-        sys.exit(f'error: the command line needs {error.name}: pip install "rag-bm25[cli]"')
+        from rag_bm25.errors import install_extra
+
+        sys.exit(f"error: the command line needs {error.name}: {install_extra('cli')}")
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
 

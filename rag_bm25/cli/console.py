@@ -114,6 +114,16 @@ def fail(text: str) -> NoReturn:
     raise typer.Exit(1)
 
 
+def confirm(what: str, yes: bool) -> None:
+    """Ask whether to delete something, unless that was agreed to; without a terminal, end with exit code 2."""
+    if yes:
+        return
+    if not is_terminal():
+        print_error(f"{what}: nothing was deleted, since there is no terminal to confirm it: add --yes")
+        raise typer.Exit(2)
+    typer.confirm(f"Delete {what}?", abort=True, err=True)
+
+
 @contextmanager
 def ingest_bar(wanted: bool | None, size: int) -> Iterator[Callable[[Progress], None]]:
     """Show a bar over bytes, with the chunks, the time left and the file under way; yield its callback."""

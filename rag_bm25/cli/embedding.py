@@ -136,7 +136,7 @@ class DenseSearch:
     def search(self, index: BM25Index, vector: Any, query: Query, asked: dict[str, Any]) -> Sequence[Hit]:
         """Search by words, and with a vector by dense vectors, too."""
         if vector is None:
-            return index.search(query, **asked)
+            return index.search_batch([query], **asked)[0]  # `search` logs why nothing is found, which is printed
         if self.mode == "dense":
             return index.search_dense(vector, **asked)
         return index.search_hybrid(query, vector, **asked)

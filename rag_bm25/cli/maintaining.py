@@ -7,7 +7,7 @@ from typing import Annotated, Any, cast
 import typer
 
 from rag_bm25.cli import options as opt
-from rag_bm25.cli.console import is_terminal, print_note, print_result, progress_bars
+from rag_bm25.cli.console import confirm, print_note, print_result, progress_bars
 from rag_bm25.cli.rendering import count, join_first, natural_key, render_stats
 from rag_bm25.cli.settings import DEFAULT_CHUNK_SIZE, IndexOptions, WordFiles, new_config
 from rag_bm25.errors import ClockError, FormatError
@@ -166,16 +166,13 @@ def delete(
     """
     source = source and list(map(nfc, source))
     conditions, own = _parse_conditions(ids, source, filter), namespace or ""
-    if conditions is not None and not (yes or dry_run or is_terminal()):
-        msg = "there is no terminal to confirm it: add --yes, or --dry-run to list the chunks"
-        raise typer.BadParameter(msg, param_hint="--source" if source else "--filter")
     with place.open_existing(read_only=dry_run) as index:
         chunks = index.get(ids, namespace=own) if ids else index.chunks(filter=conditions, namespace=own)
         sources = {chunk.id: str(chunk.metadata.get("source")) for chunk in chunks}
         asked = _find_asked(ids, source, sources)
         chosen = sorted(set(sources if source is None else chain(*asked.values())), key=natural_key)
-        if conditions is not None and chosen and not (yes or dry_run):
-            typer.confirm(f"Delete {count(len(chosen), 'chunk')}?", abort=True, err=True)
+        if conditions is not None and chosen and not dry_run:
+            confirm(count(len(chosen), "chunk"), yes)
         deleted = index.delete(chosen, namespace=own) if chosen and not dry_run else 0
     missing = [name for name, there in asked.items() if not there]
     if missing:
@@ -193,22 +190,20 @@ def delete(
 def drop_namespace(
     name: Annotated[str, opt.argument("NAME", "The namespace, such as that of a tenant who leaves.")],
     place: opt.IndexAddress,
-    yes: Annotated[bool, opt.confirmation("Delete them; without this, only count them.")] = False,
+    yes: Annotated[bool, opt.confirmation("Delete them without asking.")] = False,
     as_json: opt.AsJson = False,
 ) -> None:
     """Delete all chunks of a namespace, and what the index remembers of its folders.
 
-    Without --yes, they are only counted. The exit code is 1 if the namespace has no chunks. Afterwards, `repair
-    --erase` deletes their words and texts for good.
+    They are counted first, and deleted if you agree; without a terminal, --yes is needed. The exit code is 1 if the
+    namespace has no chunks. Afterwards, `repair --erase` deletes their words and texts for good.
     """
-    with place.open_existing(read_only=not yes) as index:
+    with place.open_existing() as index:
         chunks = index.stats(namespace=name).num_chunks
-        if yes:
-            index.drop_namespace(name)
+        confirm(f"{name_namespace(name)} with {count(chunks, 'chunk')}", yes)
+        index.drop_namespace(name)
         there = join_first(map(name_namespace, index.stats().namespaces)) or "none"
-    named = f"{name_namespace(name)}: {count(chunks, 'chunk')}"
-    line = f"dropped {named}" if yes else f"{named}; nothing was deleted: --yes drops it"
-    print_result(as_json, {"chunks": chunks, "dropped": yes}, line)
+    print_result(as_json, {"chunks": chunks}, f"dropped {name_namespace(name)}: {count(chunks, 'chunk')}")
     if not chunks:
         print_note(f"{name_namespace(name)} has no chunks; namespaces with chunks: {there}")
         raise typer.Exit(1)

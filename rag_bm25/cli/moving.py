@@ -11,7 +11,7 @@ import typer
 
 from rag_bm25.analysis.contract import require_analyzer
 from rag_bm25.cli import options as opt
-from rag_bm25.cli.console import print_note, print_result, progress_bars
+from rag_bm25.cli.console import confirm, print_note, print_result, progress_bars
 from rag_bm25.cli.rendering import count
 from rag_bm25.cli.settings import IndexOptions, Storage, WordFiles, parse_storage
 from rag_bm25.errors import ConfigMismatchError, FormatError, IndexNotFoundError
@@ -211,23 +211,26 @@ def _read_former_config(store: "Store", given: "Mapping[str, Any]") -> IndexConf
 
 def drop(
     place: opt.StoreAddress,
-    yes: Annotated[bool, opt.confirmation("Delete it; without this, only show what would be deleted.")] = False,
+    yes: Annotated[bool, opt.confirmation("Delete it without asking.")] = False,
     as_json: opt.AsJson = False,
 ) -> None:
     """Delete an index with everything in it, all its generations included.
 
-    It may be damaged, or an unfinished copy. Without --yes, it is only counted. A collection that is not an index is
-    refused. The file of milvus-lite 2.5 is then rewritten, for which its disk needs the room of what is left in it.
+    It may be damaged, or an unfinished copy. Its chunks are counted first, and it is deleted if you agree; without a
+    terminal, --yes is needed. A collection that is not an index is refused. The file of milvus-lite 2.5 is then
+    rewritten, for which its disk needs the room of what is left in it.
     """
     from rag_bm25.store.milvus.address import is_missing_file
 
     if is_missing_file(place.uri):  # which opening it for writing would create
         raise IndexNotFoundError(f"database {place.uri} not found")
-    with closing(place.store(read_only=not yes)) as store:
-        chunks, name = drop_index(store, dry_run=not yes), store.name
-    dropped = f"dropped {name}: {count(chunks, 'chunk')}"
-    line = dropped if yes else f"{name} has {count(chunks, 'chunk')}; nothing was deleted: --yes drops it"
-    print_result(as_json, {"chunks": chunks, "dropped": yes}, line)
+    if not yes:
+        with closing(place.store(read_only=True)) as store:
+            found = f"{store.name} with {count(drop_index(store, dry_run=True), 'chunk')}"
+        confirm(found, yes)
+    with closing(place.store()) as store:
+        chunks, name = drop_index(store), store.name
+    print_result(as_json, {"chunks": chunks}, f"dropped {name}: {count(chunks, 'chunk')}")
 
 
 def _require_another(to: opt.StoreAddress, place: opt.StoreAddress) -> None:

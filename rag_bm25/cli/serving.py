@@ -15,7 +15,7 @@ from rag_bm25.cli import options as opt
 from rag_bm25.cli.console import print_note
 from rag_bm25.cli.ingesting import DEFAULT_MAX_DELETE, MaxDelete, Prune, parse_percent
 from rag_bm25.cli.settings import DEFAULT_CHUNK_SIZE, as_usage, new_config
-from rag_bm25.errors import IndexNotFoundError
+from rag_bm25.errors import IndexNotFoundError, install_extra
 from rag_bm25.index.index import BM25Index
 from rag_bm25.ingestion.files import find_files
 from rag_bm25.serving.settings import Limits, Settings, parse_address
@@ -92,7 +92,7 @@ def serve(
         limits,
         None if tokens is None else TokenFile(tokens),
     )
-    with require_extra('serving needs starlette, uvicorn and mcp: pip install "rag-bm25[serve]"'):
+    with require_extra(f"serving needs starlette, uvicorn and mcp: {install_extra('serve')}"):
         from rag_bm25.serving.ingesting import Ingestion
         from rag_bm25.serving.observing import Observer
         from rag_bm25.serving.running import listen, serve_http, serve_stdio

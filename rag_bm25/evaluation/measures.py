@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 import numpy as np
 
 from rag_bm25.checks import is_iterable, parameter_error, require_extra
-from rag_bm25.errors import InputError, ParameterError, short_repr
+from rag_bm25.errors import InputError, ParameterError, install_extra, short_repr
 from rag_bm25.index.arguments import check_k
 
 if TYPE_CHECKING:
@@ -206,6 +206,6 @@ def highest(name: str) -> float:
 
 def require_ir_measures() -> Any:
     """Import ir-measures, or name the extra that installs it."""
-    with require_extra('measuring needs ir-measures: pip install "rag-bm25[eval]"'):
+    with require_extra(f"measuring needs ir-measures: {install_extra('eval')}"):
         import ir_measures
     return ir_measures

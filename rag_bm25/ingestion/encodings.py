@@ -6,7 +6,7 @@ import codecs
 import re
 
 from rag_bm25.checks import parameter_error, require_extra
-from rag_bm25.errors import InputError, MissingExtraError
+from rag_bm25.errors import InputError, MissingExtraError, install_extra
 
 MARKS = {
     codecs.BOM_UTF8: "utf-8",
@@ -106,7 +106,7 @@ def _detect(data: bytes, where: str) -> str:
         with require_extra(""):
             import chardet
     except MissingExtraError:
-        hint = 'Give its encoding (--encoding gb18030), or have it detected: pip install "rag-bm25[documents]"'
+        hint = f"Give its encoding (--encoding gb18030), or have it detected: {install_extra('documents')}"
         raise InputError(f"{where}: not UTF-8 at byte {_error_at(data)} of the file. {hint}") from None
     name = _fitting(data, _probable(data, **chardet.detect(data[:DETECTED_BYTES])))
     if not name:

@@ -11,7 +11,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from rag_bm25.checks import require_extra
-from rag_bm25.errors import InputError
+from rag_bm25.errors import InputError, install_extra
 from rag_bm25.ingestion.lines import read_lines
 from rag_bm25.ingestion.rows import DEFAULT_FIELDS, MAX_DOCUMENT_BYTES, Row, raise_error
 
@@ -104,7 +104,7 @@ def _columns(text: str, names: Sequence[str], where: str) -> tuple[str, ...]:
 
 def read_parquet(file: BinaryIO, source: str, text: str, size: int) -> Iterator[Row]:
     """Read a Parquet file, some rows at a time."""
-    with require_extra(f'{file.name}: reading Parquet needs pyarrow: pip install "rag-bm25[parquet]"'):
+    with require_extra(f"{file.name}: reading Parquet needs pyarrow: {install_extra('parquet')}"):
         import pyarrow as pa
         from pyarrow import parquet
     try:

@@ -1,7 +1,7 @@
 """LlamaIndex: an index as a retriever.
 
 It needs llama-index-core, and neither Milvus's vector store for LlamaIndex nor an embedding model:
-``pip install "rag-bm25[llama-index]"``.
+the extra ``llama-index``.
 """
 
 from __future__ import annotations

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rag_bm25.checks import require_extra
-from rag_bm25.errors import FilterError
+from rag_bm25.errors import FilterError, install_extra
 from rag_bm25.filters import And, Not, Or, parse_filter
 
-with require_extra('this needs llama-index-core: pip install "rag-bm25[llama-index]"'):
+with require_extra(f"this needs llama-index-core: {install_extra('llama-index')}"):
     from llama_index.core.vector_stores.types import FilterCondition, FilterOperator, MetadataFilter, MetadataFilters
 
 if TYPE_CHECKING:

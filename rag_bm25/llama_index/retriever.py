@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from rag_bm25.checks import require_extra
+from rag_bm25.errors import install_extra
 from rag_bm25.hits.options import SearchOptions, read_given
 from rag_bm25.index.arguments import check_k, check_namespaces
 from rag_bm25.index.async_index import AsyncBM25Index
@@ -15,7 +16,7 @@ from rag_bm25.index.searching.hybrid import HybridOptions, words_alone_on_failur
 from rag_bm25.llama_index.filters import to_filter
 from rag_bm25.query.query import Query
 
-with require_extra('this needs llama-index-core: pip install "rag-bm25[llama-index]"'):
+with require_extra(f"this needs llama-index-core: {install_extra('llama-index')}"):
     from llama_index.core.constants import DEFAULT_SIMILARITY_TOP_K
     from llama_index.core.retrievers import BaseRetriever
     from llama_index.core.schema import MetadataMode, NodeWithScore, TextNode

@@ -13,10 +13,10 @@ class Reason:
     Parameters
     ----------
     code : str
-        Its kind, for programs. Of the query: ``empty_query``, ``no_words``, ``stop_words``, ``unknown_words``. Of the
-        index: ``damage``, ``empty_index``, ``empty_namespace``, ``no_chunk``. Of a chunk: ``no_term``. Of the options:
-        the name of the one that drops hits, such as ``filter``, ``must``, ``group``, ``min_score`` or ``k``;
-        ``filter_field`` for a field that no chunk has, and ``options`` for several together.
+        Its kind, for programs. Of the query: ``empty_query``, ``no_words``, ``stop_words``, ``unknown_words``,
+        ``within_words``. Of the index: ``damage``, ``empty_index``, ``empty_namespace``, ``no_chunk``. Of a chunk:
+        ``no_term``. Of the options: the name of the one that drops hits, such as ``filter``, ``must``, ``group``,
+        ``min_score`` or ``k``; ``filter_field`` for a field that no chunk has, and ``options`` for several together.
     message : str
         The reason as a clause, in English.
     details : dict of str to JSON values
@@ -52,7 +52,8 @@ class Diagnosis:
     last_score : float or None
         Score of the last of the hits, with `group` of the best one of the last group; None without hits.
     notes : tuple of Reason
-        What a search with hits has not found: ``unknown_words`` for words that no chunk has.
+        What a search with hits has not found: ``unknown_words`` for words that no chunk has, ``within_words`` for
+        Chinese words of one character that chunks have within other words only.
 
     Examples
     --------

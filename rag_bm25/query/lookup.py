@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rag_bm25.errors import MissingExtraError
+from rag_bm25.errors import MissingExtraError, install_extra
 from rag_bm25.vectors.terms import is_pair, is_word
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class TermLookup:
             from rapidfuzz.distance import OSA
             from rapidfuzz.process import cdist
         except ImportError as error:
-            raise MissingExtraError('fuzzy matching needs rapidfuzz: pip install "rag-bm25[fuzzy]"') from error
+            raise MissingExtraError(f"fuzzy matching needs rapidfuzz: {install_extra('fuzzy')}") from error
         terms = self.beginning_with(word[:prefix_length])
         if not terms:
             return {}

@@ -56,5 +56,5 @@ def _matplotlib() -> Any:
     try:
         import matplotlib.figure
     except ImportError as error:
-        raise SystemExit(f'drawing needs matplotlib: pip install "rag-bm25[bench]" ({error})') from error
+        raise SystemExit(f'drawing needs matplotlib: pip install ".[bench]" ({error})') from error
     return matplotlib

@@ -2,7 +2,7 @@
 
 ::
 
-    pip install 'rag-bm25[bench,eval]'
+    pip install '.[bench,eval]'
     python scripts/quality path/to/scifact path/to/stard-law ... --kept quality
 
 A folder holds a judged set in BEIR format, or long documents with judged passages: ``docs.jsonl``, ``queries.jsonl``

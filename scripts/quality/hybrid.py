@@ -1,6 +1,6 @@
 """The fusions of hybrid search, on judged sets, with models and with stand-ins for weaker and better ones.
 
-    pip install 'rag-bm25[eval]'
+    pip install '.[eval]'
     python scripts/quality/hybrid.py path/to/covidfaq path/to/cacm ... --vectors FOLDER [--json docs/quality.json]
 
 Of each set, `embeddings.py` chooses a sample and has made vectors of it, in the folder of `--vectors`; a pair is a set

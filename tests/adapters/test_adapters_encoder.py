@@ -55,7 +55,7 @@ def test_options_weigh_as_in_the_index(
     encoder: BM25Encoder, filled: BM25Index, query: Any, options: dict[str, Any]
 ) -> None:
     if "fuzzy" in str(options):
-        pytest.importorskip("rapidfuzz", reason='needs rag-bm25[fuzzy]: pip install "rag-bm25[fuzzy]"')
+        pytest.importorskip("rapidfuzz", reason='needs rag-bm25[fuzzy]: pip install ".[fuzzy]"')
     assert encoder.encode_queries([query], **options) == filled.encode_queries([query], **options)
 
 

@@ -28,6 +28,7 @@ from rag_bm25 import (
     StoreError,
 )
 from rag_bm25.definitions import options_of
+from rag_bm25.errors import install_extra
 from rag_bm25.hits.fusion import Weighted
 from rag_bm25.hits.options import SearchOptions
 from rag_bm25.index.searching.hybrid import HybridOptions
@@ -327,5 +328,5 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.setitem(sys.modules, "llama_index", None)
     monkeypatch.setitem(sys.modules, "llama_index.core.vector_stores.types", None)
-    with pytest.raises(MissingExtraError, match=re.escape('llama-index-core: pip install "rag-bm25[llama-index]"')):
+    with pytest.raises(MissingExtraError, match=re.escape(f"llama-index-core: {install_extra('llama-index')}")):
         importlib.import_module("rag_bm25.llama_index")

@@ -183,7 +183,7 @@ def test_settings_of_the_built_in_analyzer_are_refused_beside_it(rows: Path) -> 
 
 
 def test_serve_asks_for_it_before_anybody_can(databases: Databases, rows: Path) -> None:
-    pytest.importorskip("mcp", reason='serving needs rag-bm25[serve]: pip install "rag-bm25[serve]"')
+    pytest.importorskip("mcp", reason='serving needs rag-bm25[serve]: pip install ".[serve]"')
     run("delete", *TEXTS)  # a server of an empty index searches for nothing at its start
     assert_fails(run("serve", "--http", "127.0.0.1:0"), MISSING)
 

@@ -11,6 +11,7 @@ from support.command_line import Databases, assert_fails, run, run_json
 from support.office import make_pdf
 
 from rag_bm25.cli.console import ingest_bar
+from rag_bm25.errors import install_extra
 from rag_bm25.events import Progress
 from rag_bm25.ingestion.files import SUFFIXES
 
@@ -83,7 +84,7 @@ def test_skipped_files_are_named(docs: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert result.exit_code == 0
     assert result.stderr.splitlines() == [
         "skipped 1 file of other kinds: 1 .css (--also '*.KIND' reads those that are plain text)",
-        'skipped 1 file: reading PDF needs pypdfium2: pip install "rag-bm25[documents]"',
+        f"skipped 1 file: reading PDF needs pypdfium2: {install_extra('documents')}",
         f"{docs / '.gitignore'}: left out, since they are no patterns: line 2",
         f"1 excluded by patterns or .gitignore: {docs / 'x.log.md'}",
     ]

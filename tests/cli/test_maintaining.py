@@ -7,10 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support.command_line import Databases, assert_fails, run, run_json
-from typer.testing import CliRunner
+from support.command_line import UNCONFIRMED, Databases, assert_fails, run, run_json
 
-from rag_bm25.cli.app import app
 from rag_bm25.store.memory import MemoryStore
 
 pytestmark = pytest.mark.usefixtures("databases")
@@ -153,18 +151,31 @@ def test_an_empty_filter_deletes_nothing(docs: Path, databases: Databases, filte
     assert run_json("stats")["num_chunks"] == 3
 
 
-@pytest.mark.parametrize(
-    ("arguments", "rule"),
-    [
-        (("r1", *FILTER, "--yes"), "give the ids of chunks, --source or --filter, one of them"),
-        (FILTER, "there is no terminal to confirm it: add --yes, or --dry-run to list the chunks"),
-    ],
-)
-def test_a_deletion_that_nobody_can_mean_is_wrong_usage(docs: Path, arguments: tuple[str, ...], rule: str) -> None:
-    result = run("delete", *arguments)
+def test_a_deletion_that_nobody_can_mean_is_wrong_usage(docs: Path) -> None:
+    result = run("delete", "r1", *FILTER, "--yes")
     assert result.exit_code == 2
-    assert rule in " ".join(result.stderr.replace("│", " ").split())
+    assert "give the ids of chunks, --source or --filter, one of them" in result.stderr
     assert run_json("stats")["num_chunks"] == 3
+
+
+@pytest.mark.parametrize(
+    "way", [("delete", *FILTER), ("delete", "--source", "docs/"), ("drop-namespace", ""), ("drop",)]
+)
+@pytest.mark.parametrize(("answer", "left", "code"), [("y", 0, 0), ("n", 3, 1), ("", 3, 1), (None, 3, 2)])
+def test_a_deletion_asks(
+    docs: Path,
+    databases: Databases,
+    monkeypatch: pytest.MonkeyPatch,
+    way: tuple[str, ...],
+    answer: str | None,
+    left: int,
+    code: int,
+) -> None:
+    monkeypatch.setattr("rag_bm25.cli.console.is_terminal", lambda: answer is not None)
+    result = run(*way, input=f"{answer}\n")
+    assert result.exit_code == code
+    assert (UNCONFIRMED if answer is None else "3 chunks? [y/N]:") in result.stderr
+    assert sum(len(one.chunks) for one in databases.values() if one.exist) == left
 
 
 def test_a_dry_run_deletes_nothing(docs: Path) -> None:
@@ -179,23 +190,9 @@ def test_a_dry_run_deletes_nothing(docs: Path) -> None:
     assert run_json("stats")["num_chunks"] == 3
 
 
-@pytest.mark.parametrize(("answer", "left", "code"), [("y", 0, 0), ("n", 3, 1), ("", 3, 1)])
-def test_a_deletion_by_filter_asks(
-    docs: Path, monkeypatch: pytest.MonkeyPatch, answer: str, left: int, code: int
-) -> None:
-    monkeypatch.setattr("rag_bm25.cli.maintaining.is_terminal", lambda: True)
-    result = CliRunner().invoke(app, ["delete", *FILTER], input=f"{answer}\n")
-    assert result.exit_code == code
-    assert "Delete 3 chunks? [y/N]:" in result.stderr
-    assert run_json("stats")["num_chunks"] == left
-
-
 def test_delete_by_source(docs: Path) -> None:
     planned = run_json("delete", "--source", "docs/law.txt", "--dry-run")
     assert planned == {"would_delete": ["docs/law.txt#0"]}
-    refused = run("delete", "--source", "docs/law.txt")
-    assert refused.exit_code == 2
-    assert "--source: there is no terminal to confirm it" in refused.stderr
     result = run("delete", "--source", "docs/law.txt", "--source", "docs/none.md", "--yes")
     assert result.exit_code == 0
     assert result.stdout == "1 chunk deleted\n"
@@ -208,9 +205,8 @@ def test_delete_by_source(docs: Path) -> None:
 
 def test_a_tenant_leaves(docs: Path) -> None:
     assert run("ingest", docs / "law.txt", "--namespace", "tenant-7").exit_code == 0
-    counted = "the namespace 'tenant-7': 1 chunk"
-    assert run("drop-namespace", "tenant-7").stdout == f"{counted}; nothing was deleted: --yes drops it\n"
-    assert run("drop-namespace", "tenant-7", "--yes").stdout == f"dropped {counted}\n"
+    assert_fails(run("drop-namespace", "tenant-7"), f"the namespace 'tenant-7' with 1 chunk: {UNCONFIRMED}", 2)
+    assert run("drop-namespace", "tenant-7", "--yes").stdout == "dropped the namespace 'tenant-7': 1 chunk\n"
     assert run_json("stats")["namespaces"] == [""]
     again = run("drop-namespace", "tenant-7", "--yes")
     assert (again.exit_code, "has no chunks; namespaces with chunks: the default namespace" in again.stderr) == (

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from support.answers import give_model
-from support.command_line import Databases, assert_fails, run, run_json
+from support.command_line import UNCONFIRMED, Databases, assert_fails, run, run_json
 from support.memory_store import Collections
 
 from rag_bm25 import TLS, AnalyzerConfig, BM25Index, IndexConfig
@@ -155,14 +155,9 @@ def test_reindex_notes_that_the_model_was_not_kept(milvus: Databases, options: t
 
 
 def test_drop_needs_yes(milvus: Databases) -> None:
-    result = run("drop")
-    assert (result.exit_code, result.stdout) == (
-        0,
-        "memory has 3 chunks; nothing was deleted: --yes drops it\n",
-    )
+    assert_fails(run("drop"), f"memory with 3 chunks: {UNCONFIRMED}", 2)
     assert milvus["rag.db", "docs"].exist
     assert milvus.opened[0]["read_only"] is True
-    assert run_json("drop") == {"chunks": 3, "dropped": False}
     assert run("drop", "--yes").stdout == "dropped memory: 3 chunks\n"
     assert not milvus["rag.db", "docs"].exist
     assert_fails(run("drop", "--yes"), "index not found in memory")

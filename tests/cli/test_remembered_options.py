@@ -236,7 +236,7 @@ def test_a_watch_goes_by_them(folder: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_server_goes_by_them(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("mcp", reason='serving needs rag-bm25[serve]: pip install "rag-bm25[serve]"')
+    pytest.importorskip("mcp", reason='serving needs rag-bm25[serve]: pip install ".[serve]"')
     ingest(folder, "--include", "a.txt", "--also", "b.txt")
 
     def served(index: BM25Index, *arguments: Any) -> None:

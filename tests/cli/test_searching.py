@@ -9,6 +9,7 @@ import pytest
 from support.command_line import Databases, assert_fails, run, run_json
 
 from rag_bm25 import BM25Index
+from rag_bm25.errors import install_extra
 
 pytestmark = pytest.mark.usefixtures("databases")
 
@@ -63,6 +64,12 @@ def test_nothing_found_is_no_error_and_has_a_reason(
     result = run("search", query, *options)
     assert (result.exit_code, result.stdout, result.stderr) == (0, "", f"nothing found: {reason}\n")
     assert run("search", query, *options, "--json").stdout == "[]\n"
+
+
+@pytest.mark.usefixtures("databases", "docs")
+def test_nothing_is_logged_beside_the_reason(caplog: pytest.LogCaptureFixture) -> None:
+    assert "the filter names 'pages'" in run("search", "sparse", "--filter", "pages=3").stderr
+    assert caplog.messages == []
 
 
 @pytest.mark.parametrize(
@@ -126,7 +133,7 @@ def test_nothing_found_says_what_may_have_been_meant(docs: Path, monkeypatch: py
     assert result.stderr == "nothing found: no chunk has a word of the query; did you mean 'sparse'?\n"
     monkeypatch.setitem(sys.modules, "rapidfuzz.distance", None)
     assert run("search", "spasre").stderr == "nothing found: no chunk has a word of the query\n"
-    assert_fails(run("search", "spasre", "--expansion", "fuzzy"), 'pip install "rag-bm25[fuzzy]"')
+    assert_fails(run("search", "spasre", "--expansion", "fuzzy"), install_extra("fuzzy"))
 
 
 def test_text_is_not_taken_for_markup(docs: Path) -> None:

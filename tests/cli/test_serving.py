@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from support.command_line import Databases, assert_fails, run, run_json
 
-from rag_bm25.errors import InputError
+from rag_bm25.errors import InputError, install_extra
 
 TOKEN = "a token of the tests"
 
@@ -50,7 +50,7 @@ def test_several_collections_are_only_read(databases: Databases) -> None:
 
 
 def test_a_missing_index_is_named(databases: Databases) -> None:
-    pytest.importorskip("mcp", reason='serving needs rag-bm25[serve]: pip install "rag-bm25[serve]"')
+    pytest.importorskip("mcp", reason='serving needs rag-bm25[serve]: pip install ".[serve]"')
     assert_fails(run("serve", "--http", "127.0.0.1:0"), "`rag-bm25 ingest` creates one")
 
 
@@ -64,7 +64,7 @@ def test_options_of_an_ingestion_need_one(databases: Databases, option: list[str
 def test_an_index_to_ingest_into_is_created(
     databases: Databases, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytest.importorskip("mcp", reason='serving needs rag-bm25[serve]: pip install "rag-bm25[serve]"')
+    pytest.importorskip("mcp", reason='serving needs rag-bm25[serve]: pip install ".[serve]"')
     plans: list[Any] = []
 
     def served(index: Any, *arguments: Any) -> None:
@@ -82,7 +82,7 @@ def test_an_index_to_ingest_into_is_created(
 def test_files_to_ingest_are_looked_for_by_the_server_alone(
     databases: Databases, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytest.importorskip("mcp", reason='serving needs rag-bm25[serve]: pip install "rag-bm25[serve]"')
+    pytest.importorskip("mcp", reason='serving needs rag-bm25[serve]: pip install ".[serve]"')
     looks: list[Any] = []
 
     def served(*_: Any) -> None:
@@ -99,7 +99,7 @@ def test_files_to_ingest_are_looked_for_by_the_server_alone(
 def test_without_its_packages_serve_names_the_extra(databases: Databases, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("uvicorn", "mcp", "rag_bm25.serving.running", "rag_bm25.serving.observing"):
         monkeypatch.setitem(sys.modules, name, None)
-    assert_fails(run("serve", "--mcp"), 'pip install "rag-bm25[serve]"')
+    assert_fails(run("serve", "--mcp"), install_extra("serve"))
 
 
 def test_other_commands_import_no_server() -> None:

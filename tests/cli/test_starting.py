@@ -63,7 +63,7 @@ def test_a_watch_starts_it_once_for_each_change(
 
 
 def test_a_server_that_ingests_starts_it_once(starts: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("mcp", reason='serving needs rag-bm25[serve]: pip install "rag-bm25[serve]"')
+    pytest.importorskip("mcp", reason='serving needs rag-bm25[serve]: pip install ".[serve]"')
 
     def served(index: Any, *_: object) -> None:
         index.close()

@@ -18,7 +18,7 @@ from support.clocks import PATIENCE
 from rag_bm25 import BM25Index, IndexConfig
 
 for name in ("starlette", "uvicorn", "mcp", "prometheus_client", "typer"):
-    pytest.importorskip(name, reason='the page needs rag-bm25[cli,serve]: pip install "rag-bm25[cli,serve]"')
+    pytest.importorskip(name, reason='the page needs rag-bm25[cli,serve]: pip install ".[cli,serve]"')
 pytest.importorskip("milvus_lite", reason="the page is tested on the embedded engine")
 playwright = pytest.importorskip(
     "playwright.sync_api", reason="the browser is driven by playwright: pip install playwright"
@@ -324,7 +324,10 @@ def test_one_document_is_searched_from_a_list_or_a_hit(visit: Any) -> None:
 
 @pytest.mark.parametrize(
     ("locale", "found", "labels"),
-    [("en-US", "3 hits in 2 documents", ["Documents", "Hits"]), ("zh-CN", "2 个文档中的 3 个命中", ["文档", "命中数"])],
+    [
+        ("en-US", "3 hits in 2 documents", ["Documents", "Hits"]),
+        ("zh-CN", "3 个命中，来自 2 个文档", ["文档", "命中数"]),
+    ],
 )
 def test_documents_are_counted_as_such(visit: Any, locale: str, found: str, labels: list[str]) -> None:
     page = visit(locale=locale).search("notice")
@@ -819,6 +822,12 @@ def test_the_first_hits_are_called_so_and_more_are_read(browser: Any, long_url: 
     assert len({hit.get_attribute("data-id") for hit in page.locator(".hit").all()}) == 120
     one.context.close()
     assert one.faults == []
+
+
+def test_each_word_of_a_chinese_question_has_its_own_df(visit: Any) -> None:
+    page = visit().search("劳动合同的notices")
+    page.wait_for_selector(".word")
+    assert page.locator(".word").all_inner_texts() == ["劳动合同 1", "notices 3"]
 
 
 def test_a_long_document_opens_at_the_hit(browser: Any, long_url: str) -> None:

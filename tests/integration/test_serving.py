@@ -22,8 +22,8 @@ from support.clocks import PATIENCE
 from rag_bm25 import BM25Index, IndexConfig
 
 for name in ("starlette", "uvicorn", "mcp", "prometheus_client"):
-    pytest.importorskip(name, reason='serving needs rag-bm25[serve]: pip install "rag-bm25[serve]"')
-pytest.importorskip("typer", reason='the command line needs rag-bm25[cli]: pip install "rag-bm25[cli]"')
+    pytest.importorskip(name, reason='serving needs rag-bm25[serve]: pip install ".[serve]"')
+pytest.importorskip("typer", reason='the command line needs rag-bm25[cli]: pip install ".[cli]"')
 pytest.importorskip("milvus_lite", reason="serving is tested on the embedded engine")
 httpx = pytest.importorskip("httpx", reason="the tests of the server ask it with httpx")
 

@@ -54,6 +54,9 @@ class _Sibling(MemoryStore):
         return sorted(name for (uri, name), one in self._databases.items() if uri == self._uri and one.exist)
 
 
+UNCONFIRMED = "nothing was deleted, since there is no terminal to confirm it: add --yes"
+
+
 def run(*arguments: object, env: dict[str, str] | None = None, input: str | None = None) -> Result:
     given = [str(argument) for argument in arguments]
     return CliRunner().invoke(app, given, prog_name="rag-bm25", env=env, input=input)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from rag_bm25 import errors
@@ -55,5 +57,12 @@ def test_docstring_shows_every_error() -> None:
 
 def test_in_the_image_nobody_is_sent_to_pip(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RAG_BM25_IMAGE", "1")
-    error = errors.MissingExtraError('measuring needs ir-measures: pip install "rag-bm25[eval]"')
-    assert str(error) == 'measuring needs ir-measures: build an image with "rag-bm25[eval]"'
+    error = errors.MissingExtraError('measuring needs ir-measures: pip install ".[eval]"')
+    assert str(error) == 'measuring needs ir-measures: build an image with ".[eval]"'
+
+
+def test_how_an_extra_is_installed_is_said_in_one_place() -> None:
+    package = Path(errors.__file__).parent
+    said = [path.name for path in package.rglob("*.py") if "rag-bm25[" in path.read_text(encoding="utf-8")]
+    assert said in ([], ["errors.py"])
+    assert "[lite]" in errors.install_extra("lite")

@@ -18,7 +18,7 @@ from rag_bm25.filters import ID, Comparison, Not, path_name
 from rag_bm25.hits.groups import group, key_of, value_of
 from rag_bm25.hits.options import Effect, check_options, depth_of, options_that
 from rag_bm25.index.arguments import MAX_LISTED, list_first, list_namespaces
-from rag_bm25.index.searching.rows import read_one
+from rag_bm25.index.searching.rows import drop_superseded, read_one
 from rag_bm25.query.diagnosis import Diagnosis, Reason
 from rag_bm25.query.query import Query
 from rag_bm25.query.stop_words import stop_words_in
@@ -45,7 +45,7 @@ RANKED = (100, 2_000, MAX_K)  # hits among which a chunk is looked for, one numb
 CONDITIONS = ("must", "must_not", "phrases")
 MINIMUMS = {"min_score": "score", "min_confidence": "confidence"}
 _TOLD: WeakKeyDictionary[Diagnosed, set[tuple[str, ...]]] = WeakKeyDictionary()
-_TYPES: dict[type, str] = {str: "strings", int: "numbers", float: "numbers", bool: "booleans"}
+_TYPES: dict[type, str] = {str: "strings", int: "numbers", float: "numbers", bool: "booleans", list: "lists"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,14 +101,15 @@ class Diagnoser:
         if not hits:
             return Diagnosis(text, tuple(self._reasons_for_nothing()))
         found = Diagnosis(text, (), len(hits), score=hits[0].score, last_score=hits[-1].score)
-        unknown = self.searcher.unknown_words(self.asked.query, self.asked.namespaces)
-        return replace(found, notes=(self._unknown_words(unknown),)) if unknown else found
+        unknown, parts = self.searcher.unknown_words(self.asked.query, self.asked.namespaces)
+        notes = [self._unknown_words(unknown)] if unknown else []
+        return replace(found, notes=(*notes, *self._within_words(parts)))
 
     def _reasons_for_nothing(self) -> list[Reason]:
         if of_index := self._in_query() or self._in_damage() or self._in_index():
             return of_index
         found = self._left_out_by(dropping(), lambda left_out: self._hits(left_out, 1), "the search has hits")
-        return [self._detail(reason) for reason in found] or [self._unknown_words()]
+        return [self._detail(reason) for reason in found] or self._in_no_chunk()
 
     def diagnose_missing_chunk(self, id_: str, chunk_namespace: str | None, part: int | None) -> Diagnosis:
         """Return why a chunk is not among the hits."""
@@ -162,6 +163,18 @@ class Diagnoser:
             return [Reason("empty_index", "the index has no chunks")]
         names = list_namespaces(self.asked.namespaces or ())
         return [Reason("empty_namespace", f"no chunk is in {names}; other namespaces have some")]
+
+    def _in_no_chunk(self) -> list[Reason]:
+        _, parts = self.searcher.unknown_words(self.asked.query, self.asked.namespaces)
+        return [self._unknown_words(), *self._within_words(parts)]
+
+    def _within_words(self, characters: Sequence[str]) -> list[Reason]:
+        """Return that chunks have some one-character words of the query within other words only."""
+        if not characters:
+            return []
+        named = list_first(map(short_repr, characters))
+        message = f"no chunk{self._of_places} has {named} as a word, only within other words"
+        return [Reason("within_words", message, {"words": list(characters)})]
 
     def _unknown_words(self, words: Sequence[str] = ()) -> Reason:
         """Return that no chunk has any word of the query, or that none has some of them."""
@@ -220,10 +233,25 @@ class Diagnoser:
         missing = [name for name, some in values.items() if not some]
         if missing and row is None:
             return _missing_fields(missing, [each.metadata for each in rows])
+        details = {"values": {name: some[:MAX_LISTED] for name, some in values.items()}}
+        if row is None and (met := self._count_met()):
+            return replace(reason, message=f"{reason.message}; {self._met(met)}", details={**details, "met": met})
         listed = "".join(f"; {name!r} has {list_first(some) or 'no value'}" for name, some in values.items())
         listed += "".join(_other_types(self.asked.options["filter"], rows))
-        details = {"values": {name: some[:MAX_LISTED] for name, some in values.items()}}
         return replace(reason, message=reason.message + listed, details=details)
+
+    def _count_met(self) -> int:
+        """Count the searched chunks that meet the filter, up to as many as are sampled."""
+        scope = Scope(self.asked.options["filter"], self.asked.namespaces)
+        rows = drop_superseded(chain.from_iterable(self.store.scan_chunks(scope)))
+        return sum(1 for _ in islice(rows, MAX_SAMPLED))
+
+    def _met(self, num_chunks: int) -> str:
+        """Say that chunks meet the filter, and what they lack."""
+        meet, have = ("chunk meets", "has") if num_chunks == 1 else ("chunks meet", "have")
+        has_words = self._hits([name for name in dropping() if name != "filter"], 1)
+        lack = "not the other conditions" if has_words else f"{have} no word of the query"
+        return f"{num_chunks:,} {meet} the filter, but {lack}"
 
     def _sample(self) -> list[ChunkRow]:
         """Return the searched chunks, the first ones if there are many."""
@@ -344,7 +372,8 @@ def _other_types(where: Filter, rows: Sequence[ChunkRow]) -> Iterator[str]:
         values = [] if one.op == "contains" else _values_at(one.path, rows)
         types, wanted = ({_TYPES[type(each)] for each in some if type(each) in _TYPES} for some in (values, operands))
         if types.isdisjoint(wanted) and types:
-            yield f"; these are {' and '.join(sorted(types))}, and the filter has {' and '.join(sorted(wanted))} there"
+            told = f"; these are {' and '.join(sorted(types))}, and the filter has {' and '.join(sorted(wanted))} there"
+            yield told + (": $contains finds what is in a list" if "lists" in types else "")
 
 
 def _values_at(path: tuple[str, ...], rows: Sequence[ChunkRow]) -> list[Any]:

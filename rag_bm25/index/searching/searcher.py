@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain, islice
+from itertools import chain, compress, islice
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -41,7 +41,7 @@ from rag_bm25.query.stop_words import stop_words_in
 from rag_bm25.store.rows import MAX_K, Match, Scope, SearchArm
 from rag_bm25.store.storage import FP16_TOLERANCE
 from rag_bm25.vectors.sparse import SparseVector
-from rag_bm25.vectors.terms import term_text
+from rag_bm25.vectors.terms import BIGRAM_MARK, is_single, term_text
 from rag_bm25.weighting.fields import field_items
 
 if TYPE_CHECKING:
@@ -290,18 +290,23 @@ class Searcher:
         speller = Speller(fuzzy or Fuzzy(), self.analyzer, lookup, dfs)
         return Corrector(speller, partial(self._texts_with, context)).correct(text)
 
-    def unknown_words(self, query: Query, namespaces: tuple[str, ...] | None) -> list[str]:
-        """Return the words of a query that no chunk has, as they are written there."""
+    def unknown_words(self, query: Query, namespaces: tuple[str, ...] | None) -> tuple[list[str], list[str]]:
+        """Return the words of a query that no chunk has, as written there, and those that are only parts of others."""
         context = self.weigher.context_for(Scope(None, namespaces), {})
         dfs = context.encoder.df_lookup(context.corpus)
         texts = [part.text for part in query.parts if not part.prefix]
-        return list(dict.fromkeys(chain.from_iterable(self._words_without_df(text, dfs) for text in texts)))
+        words = dict(chain.from_iterable(self._words_without_df(text, dfs) for text in texts))
+        singles = [written for written, word in words.items() if is_single(word)]
+        are_parts = dfs([BIGRAM_MARK + words[written] for written in singles]) > 0
+        parts = list(compress(singles, are_parts.tolist()))
+        return [written for written in words if written not in parts], parts
 
-    def _words_without_df(self, text: str, dfs: DfLookup) -> list[str]:
+    def _words_without_df(self, text: str, dfs: DfLookup) -> list[tuple[str, str]]:
         words = AnalysedText.of_query(self.analyzer, text).words
         unknown = dict.fromkeys(word for word, df in zip(words, dfs(words).tolist(), strict=True) if not df)
         tokens = sorted(locate_terms(self.analyzer, unknown.keys(), text), key=lambda token: token.start)
-        return [text[token.start : token.end] for token in tokens] or list(map(term_text, unknown))
+        located = [(text[token.start : token.end], token.text) for token in tokens]
+        return located or [(term_text(word), word) for word in unknown]
 
     def written_form(self, namespaces: tuple[str, ...] | None, term: str) -> str:
         """Return how chunks write a term, or the term itself if its analyzer is not there."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from importlib.util import find_spec
 
-EXTRA = 'pip install "rag-bm25[documents]"'
+from rag_bm25.errors import install_extra
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Format:
         """What is not installed, and how to install it; "" if nothing is missing."""
         if not self.package or find_spec(self.package) is not None:
             return ""
-        return f"reading {self.name} needs {self.project}: {EXTRA}"
+        return f"reading {self.name} needs {self.project}: {install_extra('documents')}"
 
 
 FORMATS = {

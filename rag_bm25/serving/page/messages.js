@@ -13,10 +13,11 @@ export function text(error) {
 
 /** Return a reason in the words of the page, or the server's own. */
 export function reasonText({ code, message, details = {} }) {
-  if (languageNow() === "en" || !hasText(`reason_${code}`)) return message;
+  const name = `reason_${code}${details.met ? "_met" : ""}`; // a filter that chunks meet does not exclude all
+  if (languageNow() === "en" || !hasText(name)) return message;
   const listed = Object.fromEntries(Object.entries(details).map(([name, value]) => [name, [value].flat().join("、")]));
   const meant = details.suggestion ? t("didYouMean", { text: details.suggestion }) : "";
-  return t(`reason_${code}`, listed) + meant;
+  return t(name, listed) + meant;
 }
 
 /** Return why a chunk is missing, in the words of the page. */

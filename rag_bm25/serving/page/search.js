@@ -179,9 +179,10 @@ async function frequencies({ k, ...asked }, signal) {
   return [t("inChunks"), " ", ...listed, " ", met.join(" · ")];
 }
 
-/** Return the word of a query that a term may be the stem of, as it was typed. */
+/** Return the word of a query that a term may be the stem of, as it was typed; Chinese characters have no stems. */
 function typed(term, query) {
-  return query.match(/[\p{L}\p{N}]+/gu).find((word) => word.toLowerCase().startsWith(term.slice(0, Math.max(term.length - 1, 2)))) ?? term;
+  const words = query.match(/(?:(?!\p{Script=Han})[\p{L}\p{N}])+/gu) ?? [];
+  return words.find((word) => word.toLowerCase().startsWith(term.slice(0, Math.max(term.length - 1, 2)))) ?? term;
 }
 
 /** Show the hit and the panel that the address names. */

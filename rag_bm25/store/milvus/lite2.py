@@ -368,7 +368,7 @@ def _import_server() -> Any:
     """Import milvus-lite's server without its package, which needs pkg_resources, that setuptools 82 has no more."""
     package = importlib.util.find_spec("milvus_lite")
     if package is None or package.origin is None:
-        raise MissingExtraError('milvus-lite 2.5 is not whole: pip install --force-reinstall "rag-bm25[lite]"')
+        raise MissingExtraError('milvus-lite 2.5 is not whole: pip install --force-reinstall "milvus-lite<3"')
     spec = importlib.util.spec_from_file_location("milvus_lite.server", Path(package.origin).with_name("server.py"))
     assert spec is not None and spec.loader is not None  # noqa: PT018
     module = importlib.util.module_from_spec(spec)

@@ -11,7 +11,7 @@ import weakref
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from rag_bm25.errors import MissingExtraError, StoreError
+from rag_bm25.errors import MissingExtraError, StoreError, install_extra
 from rag_bm25.store.milvus.engine import NO_PINGS, EmbeddedEngine, connect_client, free_bytes
 from rag_bm25.store.milvus.engine import Engine as BaseEngine
 from rag_bm25.store.milvus.expressions import Lite3Dialect
@@ -215,7 +215,7 @@ def _manager() -> Any:
         from milvus_lite.server_manager import server_manager_instance
         from milvus_lite.storage.wal import WAL
     except ImportError as error:
-        raise MissingExtraError(f'milvus-lite cannot be imported ({error}): pip install "rag-bm25[lite]"') from error
+        raise MissingExtraError(f"milvus-lite cannot be imported ({error}): {install_extra('lite')}") from error
     if hasattr(os, "register_at_fork"):  # not on Windows
         os.register_at_fork(after_in_child=functools.partial(_leave_to_the_parent, server_manager_instance))
     if WAL.__init__.__defaults__ == ("close",):  # else a power loss takes acknowledged writes; it costs a fifth

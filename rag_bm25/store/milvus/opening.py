@@ -13,7 +13,7 @@ from contextlib import suppress
 from importlib import metadata
 from typing import TYPE_CHECKING
 
-from rag_bm25.errors import IndexNotFoundError, MissingExtraError
+from rag_bm25.errors import IndexNotFoundError, MissingExtraError, install_extra
 from rag_bm25.store.milvus.address import database_path
 from rag_bm25.store.milvus.database_file import PrivateCopy, can_be_written, require_database
 from rag_bm25.store.milvus.engine import EmbeddedEngine, Engine
@@ -123,7 +123,7 @@ def _embedded_class() -> Callable[[Path], EmbeddedEngine]:
     try:
         version = metadata.version("milvus-lite")
     except metadata.PackageNotFoundError:
-        msg = 'a database file needs milvus-lite, which is not installed: pip install "rag-bm25[lite]"'
+        msg = f"a database file needs milvus-lite, which is not installed: {install_extra('lite')}"
         raise MissingExtraError(msg) from None
     module = "lite2" if version.startswith("2.") else "lite3"
     engine: Callable[[Path], EmbeddedEngine] = importlib.import_module(f"rag_bm25.store.milvus.{module}").Engine

@@ -19,7 +19,7 @@ from support.programs import environment, run_python
 from rag_bm25.analysis import Analyzer, AnalyzerConfig, segmentation
 from rag_bm25.analysis.dictionary import read_dictionary, whole_word_frequencies
 from rag_bm25.analysis.segmentation import RUN_END, Cutters, load_segmenter
-from rag_bm25.errors import MissingExtraError
+from rag_bm25.errors import MissingExtraError, install_extra
 
 
 @pytest.fixture
@@ -138,12 +138,12 @@ def test_asking_for_rjieba_where_it_is_not_installed_names_the_extra() -> None:
     analyzer = Analyzer(segmenter="rjieba")
     with pytest.raises(MissingExtraError) as caught:
         analyzer("中文")
-    assert str(caught.value) == 'the segmenter "rjieba" needs rjieba 0.2.2 or later: pip install "rag-bm25[fast]"'
+    assert str(caught.value) == f'the segmenter "rjieba" needs rjieba 0.2.2 or later: {install_extra("fast")}'
 
 
 def test_without_jieba_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rag_bm25.analysis.dictionary.find_spec", lambda _: None)
-    with pytest.raises(MissingExtraError, match=r"jieba is not installed.*: pip install rag-bm25"):
+    with pytest.raises(MissingExtraError, match=r"jieba is not installed.*: pip install jieba"):
         read_dictionary()
 
 

@@ -23,7 +23,7 @@ from support.office import (
 )
 
 from rag_bm25 import BM25Index
-from rag_bm25.errors import InputError, MissingExtraError
+from rag_bm25.errors import InputError, MissingExtraError, install_extra
 from rag_bm25.ingestion import find_files, formats, ingest
 from rag_bm25.ingestion.documents import Document
 from rag_bm25.ingestion.formats import extraction
@@ -582,7 +582,7 @@ def test_files_of_a_format_whose_package_is_missing_are_skipped_and_told(
 ) -> None:
     path = write(tmp_path / "docs" / "a.docx")
     monkeypatch.setattr(formats, "find_spec", lambda _name: None)
-    hint = 'reading DOCX needs mammoth: pip install "rag-bm25[documents]"'
+    hint = f"reading DOCX needs mammoth: {install_extra('documents')}"
     found = find_files([tmp_path / "docs"])
     assert (found.files, found.skipped, found.missing) == ([], [path], {"DOCX": hint})
     assert run(index, path).failed == {"a.docx": f"{path}: {hint}"}

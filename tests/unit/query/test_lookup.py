@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_bm25 import MissingExtraError
+from rag_bm25.errors import install_extra
 from rag_bm25.query.lookup import TermLookup
 
 
@@ -72,4 +73,4 @@ def test_missing_rapidfuzz_is_named_with_its_extra(monkeypatch: pytest.MonkeyPat
     monkeypatch.setitem(sys.modules, "rapidfuzz.distance", None)
     with pytest.raises(MissingExtraError) as caught:
         lookup("apple").within("aple", 1, 1)
-    assert str(caught.value) == 'fuzzy matching needs rapidfuzz: pip install "rag-bm25[fuzzy]"'
+    assert str(caught.value) == f"fuzzy matching needs rapidfuzz: {install_extra('fuzzy')}"

@@ -12,7 +12,7 @@ import pytest
 from rag_bm25 import BM25Index, IndexConfig
 
 for name in ("starlette", "uvicorn", "mcp", "prometheus_client"):
-    pytest.importorskip(name, reason='serving needs rag-bm25[serve]: pip install "rag-bm25[serve]"')
+    pytest.importorskip(name, reason='serving needs rag-bm25[serve]: pip install ".[serve]"')
 httpx = pytest.importorskip("httpx", reason="the tests of the server ask it with httpx")
 
 TEXTS = {

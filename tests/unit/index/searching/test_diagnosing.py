@@ -21,6 +21,7 @@ from rag_bm25 import (
     NearDuplicates,
     ParameterError,
     Query,
+    QueryWeighting,
     ValueBoost,
 )
 from rag_bm25.budget import limited
@@ -85,7 +86,18 @@ ZERO, LAW = ValueBoost("kind", {"memo": 0}), {"kind": "law"}
         ("contract", {"namespace": "team"}, "empty_namespace", "no chunk is in the namespace 'team'; other namespaces"),
         ("contract", {"filter": {"kinds": 3}}, "filter_field", "the filter names 'kinds', which none of 4 chunks has"),
         ("contract", {"filter": {"by.age": 3}}, "filter_field", "the filter names 'by.age', which none of 4 chunks"),
-        ("contract", {"filter": LAW}, "filter", "without the filter, the search has hits; 'kind' has 'law', 'memo'"),
+        (
+            "contract",
+            {"filter": LAW},
+            "filter",
+            "without the filter, the search has hits; 2 chunks meet the filter, but have no word of the query",
+        ),
+        (
+            "contract",
+            {"filter": {"kind": "lab"}},
+            "filter",
+            "without the filter, the search has hits; 'kind' has 'law', 'memo'",
+        ),
         ("contract", {"filter": {"number": "3"}}, "filter", "without the filter, the search has hits; 'number' has 3"),
         (
             "contract",
@@ -158,6 +170,20 @@ def test_operands_of_another_type_are_told(index: BM25Index, where: dict[str, An
     told = "; these are numbers, and the filter has strings there"
     assert str(index.diagnose("contract", filter=where)).endswith(told)
     assert told not in str(index.diagnose("contract", filter={"number": 77}))
+
+
+def test_how_many_chunks_meet_a_filter_is_told_with_what_they_lack(index: BM25Index) -> None:
+    filter_, must = index.diagnose(Query("contract", must=["staff"]), filter={"$id": "end"}).reasons
+    assert str(filter_).endswith("the search has hits; 1 chunk meets the filter, but not the other conditions")
+    assert (filter_.code, filter_.details["met"], must.code) == ("filter", 1, "must")
+
+
+def test_a_filter_on_lists_is_told_of_contains() -> None:
+    index = BM25Index.from_store(MemoryStore(), config=IndexConfig(chunk_size=60))
+    index.add(["A contract."], metadatas=[{"headings": ["Law", "Terms"]}])
+    told = "these are lists, and the filter has strings there: $contains finds what is in a list"
+    assert str(index.diagnose("contract", filter={"headings": "Law"})).endswith(told)
+    assert told not in str(index.diagnose("contract", filter={"headings": {"$contains": "La"}}))
 
 
 def test_a_key_with_a_dot_is_told_from_a_path() -> None:
@@ -309,6 +335,17 @@ def test_a_search_with_hits_names_the_words_that_no_chunk_has(
     )
     assert str(diagnosis).count("\n") == len(diagnosis.notes)
     assert json.loads(json.dumps(diagnosis.to_dict())) == diagnosis.to_dict()
+
+
+def test_a_character_within_other_words_is_told_from_one_that_no_chunk_has() -> None:
+    index = BM25Index.from_store(MemoryStore(), config=IndexConfig(chunk_size=60))
+    index.add(["祝大家吉祥如意。"])
+    unknown, within = index.diagnose("丁薛祥").notes
+    assert (str(unknown), unknown.details["words"]) == ("no chunk has the words '丁', '薛'", ["丁", "薛"])
+    assert (within.code, within.details) == ("within_words", {"words": ["祥"]})
+    assert str(within) == "no chunk has '祥' as a word, only within other words"
+    nothing = index.diagnose("祥", weighting=QueryWeighting(character_weight=0.0))
+    assert codes(nothing) == ["unknown_words", "within_words"]
 
 
 def test_the_suggestion_is_for_words_that_no_chunk_has_beside_others(index: BM25Index) -> None:

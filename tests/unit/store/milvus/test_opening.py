@@ -332,7 +332,7 @@ class TestExtras:
             raise metadata.PackageNotFoundError(name)
 
         monkeypatch.setattr(metadata, "version", missing)
-        with pytest.raises(MissingExtraError, match=r'milvus-lite, which is not installed: pip install "rag-bm25\[lit'):
+        with pytest.raises(MissingExtraError, match="milvus-lite, which is not installed: pip install"):
             MilvusStore(tmp_path / "rag.db", "docs")
 
     def test_milvus_uri_is_nothing_to_the_library(self) -> None:
