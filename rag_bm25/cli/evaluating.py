@@ -161,7 +161,7 @@ def evaluate(
             inspect=inspector.inspect,
         )
     size_note = _note_size(base, configs[0], dataset)
-    for note in filter(None, [*inspector.notes, None if as_json else size_note]):
+    for note in inspector.notes:
         print_note(note)
     if run is not None:
         _write_runs(run, labels, results)
@@ -182,10 +182,19 @@ def evaluate(
         show(render_evaluation(folder.resolve().name, results[0], configs[0]))
         if earlier is None:  # else the changes show the queries
             show(*render_failing(dataset, failing))
-        if len(results) > 1:
-            show("", render_comparison(labels, results, tests["ndcg@10"]))
+        _show_rest(labels, results, tests["ndcg@10"], size_note)
     if not outcome.tell(as_json=as_json):
         raise typer.Exit(1)
+
+
+def _show_rest(
+    labels: Sequence[str], results: Sequence[EvaluationResult], tests: Sequence[PairedTest], size_note: str | None
+) -> None:
+    """Compare the results if there are several, and end with the note about the chunk size."""
+    if len(results) > 1:
+        show("", render_comparison(labels, results, tests))
+    if size_note:
+        print_note(size_note)
 
 
 def _require_place(file: Path) -> None:
@@ -240,15 +249,12 @@ def _sample(dataset: BeirDataset) -> list[str]:
 
 
 def _note_size(settings: Mapping[str, Any], config: IndexConfig, dataset: BeirDataset) -> str | None:
-    """Say that `ingest` takes another chunk size than the mean length, and what that does to these documents."""
+    """Say how to measure with the chunk size of `ingest` in place of the mean length, and what that does here."""
     if settings.get("chunk_size", AUTO) != AUTO or not dataset.corpus:
         return None
-    told = (
-        "a document is a chunk here, and the chunk size is the mean length; `rag-bm25 ingest` cuts at "
-        f"{DEFAULT_CHUNK_SIZE}, and takes it for the chunk size: --chunk-size {DEFAULT_CHUNK_SIZE} measures that"
-    )
+    told = f"to measure as `rag-bm25 ingest` would: --chunk-size {DEFAULT_CHUNK_SIZE}"
     drift = drift_warning(DEFAULT_CHUNK_SIZE / config.chunk_size, len(dataset.corpus), config.k1, config.b)
-    return f"{told}, where {drift}" if drift else told
+    return f"{told} ({drift})" if drift else told
 
 
 def _reuse(index: BM25Index, config: IndexConfig) -> AbstractContextManager[BM25Index]:

@@ -132,7 +132,9 @@ class GateOptions(Bounds):
         if earlier is not None:
             outcome.compare(earlier, record, f"in {self.baseline}")
         outcome.failures += self.list_low(means)
-        if self.save is not None and not outcome.failures:
+        if self.save is not None and outcome.failures:
+            outcome.failures.append(f"{self.save} was not written, since a run that fails is not saved")
+        elif self.save is not None:
             record.write(self.save)
         return outcome
 

@@ -47,6 +47,7 @@ from rag_bm25.ingestion.files import SUFFIXES, FileSelection
 from rag_bm25.ingestion.ingesting import IngestReport, require_valid_files
 from rag_bm25.ingestion.language import sample_texts
 from rag_bm25.ingestion.pruning import DELETE, MAX_DELETE
+from rag_bm25.ingestion.source_options import as_flags
 from rag_bm25.ingestion.source_roots import SourceRoot
 from rag_bm25.ingestion.watching import Pause, Watcher
 from rag_bm25.store.storage import StorageOptions
@@ -139,9 +140,9 @@ def ingest(
     keeps them; its chunk size is 500 by default. Files are cut into chunks of at most this length, or of --split-size.
 
     With each folder, the index remembers the options that say which of its files are read, and how they are read and
-    cut: --include, --exclude, --gitignore, --encoding, --text-field, --title-field, --id-field, --id-prefix, --hidden,
-    --repeated, --split-size, --chunk-overlap and --contextualize. Later runs need none of them. Another value takes the
-    place of the remembered one; '' or the default resets it. `rag-bm25 list sources` shows them.
+    cut: --include, --also, --exclude, --gitignore, --encoding, --text-field, --title-field, --id-field, --id-prefix,
+    --hidden, --repeated, --split-size, --chunk-overlap and --contextualize. Later runs need none of them. Another value
+    takes the place of the remembered one; '' or the default resets it. `rag-bm25 list sources` shows them.
 
     With --embedding, a new index has dense vectors beside the words, for hybrid searches; later runs need the same
     model. Only texts that are new or have changed are embedded.
@@ -365,10 +366,18 @@ def _note_skipped(found: FileSelection) -> bool:
     """Name the files that are left out; return False if files were found but none is readable."""
     note_left_out(found)
     if not (found.files or found.unreadable):
-        print_note(f"there is no file to ingest: those that are read end in {', '.join(SUFFIXES)}")
+        print_note(f"there is no file to ingest: those that are read {_kinds_read(found)}")
     if not found.files:
         _print_failures(found.unreadable)
     return bool(found.files or not found.unreadable)
+
+
+def _kinds_read(found: FileSelection) -> str:
+    """Say which files are read, by the patterns that are given or remembered."""
+    options = {**found.remembered, **found.options}
+    patterns = as_flags({name: options[name] for name in ("include", "also") if options.get(name)})
+    kinds = [] if options.get("include") else [f"end in {', '.join(SUFFIXES)}"]
+    return " or ".join([*kinds, *([f"match {patterns}"] if patterns else [])])
 
 
 def _print_failures(reasons: Mapping[Any, str]) -> None:

@@ -21,7 +21,7 @@ from rag_bm25.cli.settings import as_usage
 from rag_bm25.errors import InputError, ParameterError
 from rag_bm25.ingestion.files import NO_PATTERNS, SUFFIXES, FileSelection, SourceFile, is_known, needs_package
 from rag_bm25.ingestion.source_names import check_root_name
-from rag_bm25.ingestion.source_options import merge, unflatten
+from rag_bm25.ingestion.source_options import as_flags, merge, unflatten
 from rag_bm25.ingestion.source_roots import SourceRoot
 
 STDIN = Path("-")
@@ -44,6 +44,13 @@ class ReadingFlags:
         opt.option(
             "Read only files that match, as in a .gitignore; files of other kinds that match are read as text. "
             "May be repeated; '' for no pattern.",
+            metavar="PATTERN",
+        ),
+    ] = None
+    also: Annotated[
+        list[str] | None,
+        opt.option(
+            "Read files that match, too, those of other kinds as text. May be repeated; '' for no pattern.",
             metavar="PATTERN",
         ),
     ] = None
@@ -222,7 +229,8 @@ def note_left_out(found: FileSelection) -> None:
     unread = [path for path in known if needs_package(path)]
     irregular = [path for path in known if path not in unread]
     if of_other_kinds:
-        print_note(f"skipped {count(len(of_other_kinds), 'file')} of other kinds: {_by_kind(of_other_kinds)}")
+        skipped = f"skipped {count(len(of_other_kinds), 'file')} of other kinds: {_by_kind(of_other_kinds)}"
+        print_note(f"{skipped} (--also '*.KIND' reads those that are plain text)")
     if missing:
         print_note(f"skipped {count(len(unread), 'file')}: {'; '.join(found.missing.values())}")
     if irregular:
@@ -231,4 +239,10 @@ def note_left_out(found: FileSelection) -> None:
         print_note("; ".join(found.notes[:MAX_NOTES]) + ("; ..." if len(found.notes) > MAX_NOTES else ""))
     if found.excluded:
         excluded = f"{len(found.excluded):,} excluded by patterns or .gitignore"
-        print_note(f"{excluded}: {join_first(found.excluded)}")
+        print_note(f"{excluded}: {join_first(found.excluded)}{_remembered(found)}")
+
+
+def _remembered(found: FileSelection) -> str:
+    """Name the remembered patterns that exclude, and what takes them back."""
+    own = {name: value for name, value in found.remembered.items() if name != "also"}
+    return f"; remembered: {as_flags(own)} (to take it back: {as_flags(dict.fromkeys(own, ''))})" if own else ""

@@ -112,7 +112,8 @@ def load_beir(folder: Path, split: str = "test", *, corpus: bool = True) -> Beir
     InputError
         A file is missing or malformed; the message names file and line.
     """
-    documents = [_find(folder, "corpus.jsonl")] if corpus else []
+    instead = "; to measure an existing index: --collection NAME, or corpus=False in Python"
+    documents = [_find(folder, "corpus.jsonl", instead=instead)] if corpus else []
     queries_file = _find(folder, "queries.jsonl")
     qrels_file = _find(folder, *(f"qrels/{split}{suffix}" for suffix in QRELS_SUFFIXES))
     qrels = _read_qrels(qrels_file)
@@ -128,13 +129,13 @@ def load_beir(folder: Path, split: str = "test", *, corpus: bool = True) -> Beir
     return BeirDataset(texts, {query: queries[query] for query in qrels}, qrels, titles, skipped)
 
 
-def _find(folder: Path, *names: str) -> Path:
-    """Return the first of these files that exists, as it is or compressed."""
+def _find(folder: Path, *names: str, instead: str = "") -> Path:
+    """Return the first of these files that exists, as it is or compressed; else say what to do instead."""
     for name in names:
         for file in (folder / name, folder / f"{name}.gz"):
             if file.is_file():
                 return file
-    raise InputError(f"{folder} is not a judged set in BEIR format: {names[0]} not found")
+    raise InputError(f"{folder} is not a judged set in BEIR format: {names[0]} not found{instead}")
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from rag_bm25.checks import check_path
 from rag_bm25.documents.checks import check_sequence
 from rag_bm25.errors import InputError, ParameterError
+from rag_bm25.index.arguments import list_first
 from rag_bm25.ingestion.formats import FORMATS
 from rag_bm25.ingestion.markup import MARKUP
 from rag_bm25.ingestion.opening import real_path
@@ -21,11 +22,12 @@ from rag_bm25.ingestion.rows import ROW_SUFFIXES
 from rag_bm25.ingestion.source_names import SourceNames, absolute_path, check_root_name, nfc
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from rag_bm25.statistics.log.source_roots import SourceRoot
 
-NO_PATTERNS: Mapping[str, Any] = MappingProxyType({"include": [], "exclude": [], "gitignore": True})
+NO_PATTERNS: Mapping[str, Any] = MappingProxyType({"include": [], "also": [], "exclude": [], "gitignore": True})
+PATTERNS = NO_PATTERNS.keys() - {"gitignore"}
 NAMED = ".json"  # which folders have for many a purpose: only a file that is given or included is ingested
 SUFFIXES = (".txt", *MARKUP, *(suffix for suffix in ROW_SUFFIXES if suffix != NAMED), *FORMATS)
 
@@ -89,6 +91,8 @@ class FileSelection:
         The search that this is a part of, if only some of its files are to be read.
     options : dict
         The options that were given for the sources, which :func:`ingest` remembers.
+    remembered : dict
+        The patterns that the index remembers, and that were not given.
     """
 
     files: list[SourceFile] = field(default_factory=list)
@@ -102,6 +106,7 @@ class FileSelection:
     notes: list[str] = field(default_factory=list)
     whole: FileSelection | None = None
     options: dict[str, Any] = field(default_factory=dict)
+    remembered: dict[str, list[str]] = field(default_factory=dict)
 
     @property
     def size(self) -> int:
@@ -115,6 +120,7 @@ def find_files(
     root: str | Path | None = None,
     name: str | None = None,
     include: Sequence[str] | None = None,
+    also: Sequence[str] | None = None,
     exclude: Sequence[str] | None = None,
     gitignore: bool | None = None,
     roots: Sequence[SourceRoot] | None = None,
@@ -133,13 +139,15 @@ def find_files(
         remembered folder that was moved.
     include : sequence of str, optional
         Patterns as in a .gitignore, relative to each folder: only files that match one are found. Files of other kinds
-        that match are read as plain text.
+        that match are read as plain text. A folder in which none matches, but for an empty one, is unreadable.
+    also : sequence of str, optional
+        Patterns of files that are found beside the others; those of other kinds are read as plain text.
     exclude : sequence of str, optional
         Patterns of files and folders to leave out.
     gitignore : bool, optional
         Whether to leave out what the .gitignore files of the folders, and of the repository around them, exclude.
     roots : sequence of SourceRoot, optional
-        What :func:`read_source_roots` returns: of these three options, those that are not given are as the index
+        What :func:`read_source_roots` returns: of these four options, those that are not given are as the index
         remembers them. Without it, their defaults are no patterns and True, and the index will remember these.
 
     Returns
@@ -162,7 +170,7 @@ def find_files(
     folder = None if root is None else check_path("root", root)
     if name is not None and root is None and len(paths) != 1:
         raise ParameterError(f"name needs a single path, or a root that contains all paths, got {len(paths)} paths")
-    given = {"include": include, "exclude": exclude, "gitignore": gitignore}
+    given = {"include": include, "also": also, "exclude": exclude, "gitignore": gitignore}
     own = {option: value for option, value in given.items() if value is not None}
     options = {**NO_PATTERNS, **own} if roots is None else own
     found = FileSelection(root=folder, name=None if name is None else check_root_name(name), options=options)
@@ -189,7 +197,6 @@ class _Finder:
         if self.found.name is not None:
             self._names.take_root(root, self.found.name)  # a folder that was moved has the options of its name
         if path.is_dir():
-            self.found.given[path] = True
             self._take_folder(path, root)
         else:
             path.stat()
@@ -200,15 +207,16 @@ class _Finder:
         root = self._names.root_of(path)
         if root is None:
             return self._patterns_of({}).within(folder)
-        is_below = absolute_path(folder).is_relative_to(root.path) and root.options.keys() & {"include", "exclude"}
+        is_below = absolute_path(folder).is_relative_to(root.path) and root.options.keys() & PATTERNS
         return self._patterns_of(root.options).within(Path(root.path) if is_below else folder)
 
     def _patterns_of(self, options: Mapping[str, Any]) -> Patterns:
         whole = {**NO_PATTERNS, **options, **self.found.options}
-        include, exclude, gitignore = (whole[name] for name in NO_PATTERNS)
-        key = repr((include, exclude, gitignore))
+        key = repr(wanted := {name: whole[name] for name in NO_PATTERNS})
         if key not in self._made:
-            self._made[key] = Patterns(include, exclude, gitignore=gitignore)
+            self._made[key] = Patterns(**wanted)
+            for name in options.keys() & PATTERNS - self.found.options.keys():
+                self.found.remembered[name] = [*self.found.remembered.get(name, ()), *options[name]]
         return self._made[key]
 
     def notes(self) -> list[str]:
@@ -228,22 +236,32 @@ class _Finder:
 
     def _take_folder(self, folder: Path, root: Path) -> None:
         """Collect the files below a folder in sorted order."""
+        selection, num_excluded = self._select(folder, folder), len(self.found.excluded)
+        files = list(self._walk(folder, selection))
+        include = self.found.options.get("include")
+        if include and not files and len(self.found.excluded) > num_excluded:
+            self.found.unreadable[folder] = f"{folder}: {list_first(include)} of --include matches none of its files"
+            return
+        self.found.given[folder] = True
+        within = folder.resolve()
+        for file in files:
+            if not self._take_file(file, root, within, is_wanted=selection.names(file)):
+                self.found.skipped.append(file)
+
+    def _walk(self, folder: Path, selection: Selection) -> Iterator[Path]:
+        """Yield the files below a folder in sorted order, but for those that are left out."""
 
         def note(error: OSError) -> None:
             self.found.unreadable[Path(error.filename)] = os_error_message(error)
 
-        within = folder.resolve()
-        selection = self._select(folder, folder)
         for inner, folders, names in os.walk(folder, onerror=note):  # follows no links: they may form a cycle
             shown = sorted(name for name in folders if not name.startswith("."))
             folders[:] = [name for name in shown if not self._exclude(selection, Path(inner, name), is_folder=True)]
             for name in sorted(names):
                 file = Path(inner, name)
-                is_wanted = selection.names(file)
-                if _is_hidden(name, is_wanted=is_wanted) or self._exclude(selection, file, is_folder=False):
-                    continue
-                if not self._take_file(file, root, within, is_wanted=is_wanted):
-                    self.found.skipped.append(file)
+                is_hidden = _is_hidden(name, is_wanted=selection.names(file))
+                if not (is_hidden or self._exclude(selection, file, is_folder=False)):
+                    yield file
 
     def _exclude(self, selection: Selection, path: Path, *, is_folder: bool) -> bool:
         """Note a file or folder that patterns exclude."""
@@ -267,7 +285,7 @@ class _Finder:
         else:
             kinds = f"{', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}"
             self.found.unreadable[file] = (
-                f"{file}: only files that end in {kinds} can be ingested, and those that --include names"
+                f"{file}: only files that end in {kinds} can be ingested, and those that --also names"
             )
 
     def _take_file(self, file: Path, root: Path, within: Path | None = None, *, is_wanted: bool) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections import deque
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rag_bm25.documents.chunks import AddReport
@@ -70,7 +71,8 @@ class IngestReport:
         of a folder or collection was pruned.
     notes : list of str
         Folders whose sources do not begin with the folder's own name, and the reasons; folders that no longer exist;
-        chunks that sources took over from others; rows without a text; and encodings other than UTF-8.
+        chunks that sources took over from others; files that have chunks and are left out now; rows without a text; and
+        encodings other than UTF-8.
     rejected : dict of str to int
         Number of wrong rows by source; the other rows were written, and no stored chunk of the source was deleted, or
         none of such a row of a collection.
@@ -224,10 +226,10 @@ def ingest(
     report_progress(progress, "bytes", found.size, found.size)
     report_progress(progress, "chunks", written.total)
     obsolete = ObsoleteChunks.find(earlier.not_given(checker.owners.given), coverage, checker)
-    pruned, refused = choose_pruned(found, names, obsolete.stale, max_delete, namespace) if prune else ([], {})
-    unwanted = [*obsolete.removed, *pruned]
+    pruned, refused = choose_pruned(found, names, obsolete.stale, max_delete, namespace) if prune else ({}, {})
+    unwanted = [*obsolete.removed, *chain.from_iterable(pruned.values())]
     deleted = index.delete(unwanted, namespace=namespace) if unwanted else 0
-    earlier.remember(checker)
+    earlier.remember(checker, obsolete.stale.keys() - pruned.keys() | obsolete.unread.keys())
     return IngestReport(
         files=len(checker.read),
         chunks=written.total,
@@ -244,6 +246,7 @@ def ingest(
             *_gone_notes(index, names, namespace),
             *_encoding_notes(checker.encodings, sources.of),
             *_empty_notes(checker, earlier.num_chunks),
+            *_unread_notes(obsolete, coverage, namespace),
             *language_notes(index.config, texts),
         ],
         rejected=checker.rejected,
@@ -317,6 +320,19 @@ def _empty_notes(checker: FileChecker, unchanged: Mapping[str, int]) -> list[str
     full = {*checker.owners.given.values(), *(source for source, number in unchanged.items() if number)}
     empty = sorted(checker.read - full - checker.rejected.keys())
     return [f"without text: {list_first(empty)}"] if empty else []
+
+
+def _unread_notes(obsolete: ObsoleteChunks, coverage: Coverage, namespace: str) -> list[str]:
+    """Name the files that have chunks and are left out now, such as those of another kind."""
+    left = {source: ids for source, ids in obsolete.unread.items() if not coverage.is_unreadable(source)}
+    if not left:
+        return []
+    num_chunks = sum(map(len, left.values()))
+    told = (
+        f"no longer read, so that their chunks ({num_chunks:,}) are not brought up to date: {list_first(sorted(left))}"
+    )
+    ways = "To read them: other patterns, such as --also; to delete their chunks"
+    return [f"{told}. {ways}: {delete_command(['SOURCE'], namespace)}"]
 
 
 def _gone_notes(index: BM25Index, names: SourceNames, namespace: str) -> list[str]:

@@ -6,7 +6,7 @@ import os
 import re
 from contextlib import closing
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ from rag_bm25.ingestion.files import is_known
 from rag_bm25.ingestion.rows import is_from_source
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Container, Generator, Iterable, Iterator, Sequence
 
     from rag_bm25.documents.chunks import Chunk
     from rag_bm25.index.index import BM25Index
@@ -45,10 +45,16 @@ class Coverage:
         singles |= {names.source_of(path) for path, is_folder in found.given.items() if not is_folder}  # it may be gone
         unreadable = [name for path in found.unreadable for name, _ in names.below(path)]
 
+        tops = [Path(os.path.realpath(path)) for path, is_folder in found.given.items() if is_folder]
+
+        @cache
+        def excluded() -> frozenset[str]:
+            return frozenset(map(os.path.realpath, found.excluded))
+
         @lru_cache(maxsize=1_000)
         def is_skipped(source: str) -> bool:
             file = names.path_of(source)
-            return file is not None and names.source_of(file) == source and _is_skipped(file, found)
+            return file is not None and names.source_of(file) == source and _is_skipped(file, tops, excluded())
 
         inner = sorted(name for name in singles if not name.startswith(tuple(outer)))
         return cls(outer, inner, unreadable, is_skipped)
@@ -63,17 +69,18 @@ class Coverage:
 
     def is_gone(self, source: str) -> bool:
         """Return whether a file that was not found no longer exists; unreadable and skipped files may exist."""
-        within = tuple(f"{name}/" for name in self.unreadable)
-        return not (source in self.unreadable or source.startswith(within) or self.is_skipped(source))
+        return not (self.is_unreadable(source) or self.is_skipped(source))
+
+    def is_unreadable(self, source: str) -> bool:
+        """Return whether a file is unreadable, or within a folder that is."""
+        return source in self.unreadable or source.startswith(tuple(f"{name}/" for name in self.unreadable))
 
 
-def _is_skipped(file: Path, found: FileSelection) -> bool:
+def _is_skipped(file: Path, tops: Sequence[Path], excluded: Container[str]) -> bool:
     """Return whether a file exists that `find_files` skips: it is hidden, excluded, or only reachable by links."""
     place = Path(os.path.realpath(file.parent), file.name)
-    tops = [Path(os.path.realpath(path)) for path, is_folder in found.given.items() if is_folder]
     if not os.path.isfile(file):  # noqa: PTH113
         return False
-    excluded = {os.path.realpath(path) for path in found.excluded}
     is_excluded = any(str(above) in excluded for above in (place, *place.parents))
     return is_excluded or not is_known(file) or not any(_is_searched(place, top) for top in tops)
 
@@ -91,6 +98,7 @@ class ObsoleteChunks:
 
     removed: list[str] = field(default_factory=list)  # of files that were read
     stale: dict[str, list[str]] = field(default_factory=dict)  # of files that no longer exist, by source
+    unread: dict[str, list[str]] = field(default_factory=dict)  # of files that may exist and were not read, by source
 
     @classmethod
     def find(cls, stored: Iterable[Chunk], coverage: Coverage, checker: FileChecker) -> ObsoleteChunks:
@@ -102,8 +110,9 @@ class ObsoleteChunks:
                 continue
             if source in checker.read:
                 obsolete.removed.append(chunk.id)
-            elif coverage.is_gone(source):
-                obsolete.stale.setdefault(source, []).append(chunk.id)
+            else:
+                others = obsolete.stale if coverage.is_gone(source) else obsolete.unread
+                others.setdefault(source, []).append(chunk.id)
         return obsolete
 
 

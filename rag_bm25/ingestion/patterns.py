@@ -41,8 +41,9 @@ def _parse_pattern(name: str, pattern: str) -> Glob | None:
 class Patterns:
     """The patterns of one call, and notes about the .gitignore files that it reads."""
 
-    def __init__(self, include: Sequence[str], exclude: Sequence[str], *, gitignore: bool) -> None:
-        self.include, self.exclude = parse_patterns("include", include), parse_patterns("exclude", exclude)
+    def __init__(self, *, include: Sequence[str], also: Sequence[str], exclude: Sequence[str], gitignore: bool) -> None:
+        self.include, self.also = parse_patterns("include", include), parse_patterns("also", also)
+        self.exclude = parse_patterns("exclude", exclude)
         self.notes: list[str] = []
         self._reads_gitignore = gitignore
         self._ignored: dict[Path, Globs | None] = {}  # folder -> the patterns of its .gitignore
@@ -104,13 +105,14 @@ class Selection:
         return any(map(self._is_folder_ignored, folders)) or self._is_ignored_itself(whole, is_folder=is_folder)
 
     def names(self, path: Path) -> bool:
-        """Return whether a pattern to include matches a file, or a folder that it is in."""
-        if self._patterns.include is None:
+        """Return whether a pattern of `include` or `also` matches a file, or a folder that it is in."""
+        patterns = [globs for globs in (self._patterns.include, self._patterns.also) if globs]
+        if not patterns:
             return False
         whole = absolute_path(path)
         folders = takewhile(lambda folder: folder != self._folder, whole.parents)
         above = [_place(folder, self._folder, is_folder=True) for folder in folders]
-        return bool(self._patterns.include.decide([_place(whole, self._folder, is_folder=False), *above]))
+        return any(globs.decide([_place(whole, self._folder, is_folder=False), *above]) for globs in patterns)
 
     def _is_ignored_itself(self, path: Path, *, is_folder: bool) -> bool:
         """Return what the nearest .gitignore with a matching pattern says, apart from the folders that contain it."""

@@ -66,8 +66,8 @@ def why_too_many(name: str, what: str, gone: int, there: int, num_chunks: int, m
 
 def choose_pruned(
     found: FileSelection, names: SourceNames, stale: Mapping[str, Sequence[str]], max_delete: float, namespace: str
-) -> tuple[list[str], dict[str, str]]:
-    """Return the ids to delete, and by folder why none of its stale chunks is among them."""
+) -> tuple[dict[str, Sequence[str]], dict[str, str]]:
+    """Return the ids to delete by source, and by folder why none of its stale chunks is among them."""
     kept: set[str] = set()
     reasons: dict[str, str] = {}
     for folder in _given_folders(found.whole or found, names, stale) if stale else ():
@@ -75,7 +75,7 @@ def choose_pruned(
         if reason is not None:
             reasons[names.source_of(folder.path)] = reason
             kept.update(folder.gone)
-    return [id_ for source, ids in stale.items() if source not in kept for id_ in ids], reasons
+    return {source: ids for source, ids in stale.items() if source not in kept}, reasons
 
 
 def _given_folders(found: FileSelection, names: SourceNames, stale: Mapping[str, Sequence[str]]) -> Iterator[_Folder]:

@@ -222,11 +222,15 @@ class IngestedFiles:
             self._known = read_digests(self._index._store, self._namespace)
             self._remembered = time.monotonic()
 
-    def remember(self, checker: FileChecker) -> None:
-        """Store the digests of the files that were read, if they and their chunks are still the same."""
+    def remember(self, checker: FileChecker, kept: Container[str] | None = None) -> None:
+        """Store the digests of the files that were read, if they and their chunks are still the same.
+
+        At the end of a run, those of files without chunks are forgotten; the kept ones are not read, but have some.
+        """
         index, known = self._index, self._known.by_source
         new = dict(self._new_digests(checker))
-        gone = {source: GONE for source in known if self._coverage.covers(source) and source not in self._files}
+        others = () if kept is None else (source for source in known.keys() - self._files if source not in kept)
+        gone = {source: GONE for source in others if self._coverage.covers(source)}
         changes = {source: digest for source, digest in new.items() if known.get(source) != digest} | gone
         index.refresh()
         state = self._state({source: known[source] for source in self.num_chunks} | new)

@@ -128,22 +128,28 @@ def test_compared_configurations_stand_side_by_side(beir: Path) -> None:
     assert lines[-1].split() == ["stem=false", "0.0000", "0.0000", "0.0000", "-0.5000", "1.0000", "0", "1"]
 
 
+def test_a_set_without_documents_is_said_to_be_for_an_index(beir: Path) -> None:
+    (beir / "corpus.jsonl").unlink()
+    told = "corpus.jsonl not found; to measure an existing index: --collection NAME, or corpus=False in Python"
+    assert_fails(run("evaluate", beir), told)
+    (beir / "queries.jsonl").unlink()
+    assert run("evaluate", beir, "--collection", "docs").stderr.endswith("queries.jsonl not found\n")
+
+
 def test_an_automatic_chunk_size_follows_the_length_unit_of_each_configuration(beir: Path) -> None:
     result = run_json("evaluate", beir, "--compare", "length-unit=terms", "--compare", "chunk_size=20")
     assert [one["chunk_size"] for one in (result, *result["compared"])] == [12.0, 1.5, 20]
 
 
 def test_evaluate_says_that_ingest_takes_another_chunk_size(beir: Path) -> None:
-    told = (
-        "a document is a chunk here, and the chunk size is the mean length; `rag-bm25 ingest` cuts at 500, and takes "
-        "it for the chunk size: --chunk-size 500 measures that"
-    )
-    assert f"{told}\n" in run("evaluate", beir).stderr
+    told = "to measure as `rag-bm25 ingest` would: --chunk-size 500"
+    result = run("evaluate", beir)
+    assert result.output.index("MRR@10") < result.output.index(f"{told}\n")  # the results first
     assert run_json("evaluate", beir, "--chunk-size", "auto")["chunk_size_note"] == told
     assert run_json("evaluate", beir, "--chunk-size", 500)["chunk_size_note"] is None
     rows = "".join(json.dumps({"_id": f"d{n}", "text": "ten letters"}) + "\n" for n in range(100))
     (beir / "corpus.jsonl").write_text(rows)
-    assert f"{told}, where the chunk size is 31 times the mean length: the " in run("evaluate", beir).stderr
+    assert f"{told} (the chunk size is 31 times the mean length: the " in run("evaluate", beir).stderr
 
 
 def test_evaluate_writes_trec_runs(beir: Path, tmp_path: Path) -> None:

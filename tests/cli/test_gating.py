@@ -10,10 +10,7 @@ from support.command_line import assert_fails, run, run_json
 
 pytestmark = pytest.mark.usefixtures("databases")
 
-SIZE_NOTE = (
-    "a document is a chunk here, and the chunk size is the mean length; `rag-bm25 ingest` cuts at 500, and "
-    "takes it for the chunk size: --chunk-size 500 measures that\n"
-)
+SIZE_NOTE = "to measure as `rag-bm25 ingest` would: --chunk-size 500\n"
 WORDS = ["apple", "banana", "cherry", "damson", "elderberry", "grape", "lemon", "mango"]
 
 
@@ -166,7 +163,9 @@ def test_a_run_that_fails_is_not_saved(worse: Path, saved: Path, tmp_path: Path)
     before = saved.read_bytes()
     assert run("evaluate", worse, "--baseline", saved, "--save", saved).exit_code == 1
     assert saved.read_bytes() == before
-    assert run("evaluate", worse, "--min", "ndcg@10=1", "--save", tmp_path / "other.json").exit_code == 1
+    result = run("evaluate", worse, "--min", "ndcg@10=1", "--save", tmp_path / "other.json")
+    told = f"error: {tmp_path / 'other.json'} was not written, since a run that fails is not saved\n"
+    assert (result.exit_code, result.stderr.endswith(told)) == (1, True)
     assert not (tmp_path / "other.json").exists()
     assert run("evaluate", worse, "--save", saved).exit_code == 0
     assert saved.read_bytes() != before

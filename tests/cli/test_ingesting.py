@@ -82,7 +82,7 @@ def test_skipped_files_are_named(docs: Path, monkeypatch: pytest.MonkeyPatch) ->
     result = run("ingest", docs)
     assert result.exit_code == 0
     assert result.stderr.splitlines() == [
-        "skipped 1 file of other kinds: 1 .css",
+        "skipped 1 file of other kinds: 1 .css (--also '*.KIND' reads those that are plain text)",
         'skipped 1 file: reading PDF needs pypdfium2: pip install "rag-bm25[documents]"',
         f"{docs / '.gitignore'}: left out, since they are no patterns: line 2",
         f"1 excluded by patterns or .gitignore: {docs / 'x.log.md'}",

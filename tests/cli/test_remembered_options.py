@@ -111,6 +111,7 @@ def test_the_chunk_size_of_the_index_resets_the_size_of_chunks(folder: Path) -> 
     ("given", "reset", "found"),
     [
         (("--include", "a.*", "--include", "*.jsonl"), ("--include", ""), ["a.txt", "rows.jsonl"]),
+        (("--also", "*.py"), ("--also", ""), ["a.txt", "b.txt", "chinese.txt", "code.py", "rows.jsonl"]),
         (("--exclude", "*.txt"), ("--exclude", ""), ["rows.jsonl"]),
         (("--no-gitignore",), ("--gitignore",), ["a.txt", "b.txt", "chinese.txt", "ignored.txt", "rows.jsonl"]),
     ],
@@ -118,10 +119,41 @@ def test_the_chunk_size_of_the_index_resets_the_size_of_chunks(folder: Path) -> 
 def test_patterns_are_remembered_until_they_are_reset(
     folder: Path, given: tuple[object, ...], reset: tuple[object, ...], found: list[str]
 ) -> None:
+    (folder / "code.py").write_text("def code(): pass")
     for options in (given, (), ("--split-size", 100)):
         assert report(folder, *options)["files"] == len(found)
     assert [row["source"].removeprefix("nuts/") for row in run_json("list", "sources")] == found
     assert report(folder, *reset)["files"] == report(folder)["files"] == 4
+
+
+def test_an_include_that_leaves_no_file_is_an_error_and_not_remembered(folder: Path) -> None:
+    ingest(folder)
+    result = run("ingest", folder, "--include", "*.pyx")
+    told = f"error: {folder}: *.pyx of --include matches none of its files\n"
+    assert (result.exit_code, result.stdout, result.stderr.endswith(told)) == (1, "", True)
+    assert "is ingested with" not in run("list", "sources").stderr
+    assert report(folder)["files"] == 4
+
+
+def test_what_excludes_files_though_it_is_not_given_is_named(folder: Path) -> None:
+    given = run("ingest", folder, "--include", "a.*", "--exclude", "b.txt").stderr
+    assert "4 excluded by patterns or .gitignore" in given
+    assert "remembered" not in given
+    again = "; remembered: --include 'a.*' --exclude b.txt (to take it back: --include '' --exclude '')\n"
+    assert again in run("ingest", folder).stderr
+    assert (
+        "; remembered: --exclude b.txt (to take it back: --exclude '')\n"
+        in run("ingest", folder, "--include", "").stderr
+    )
+
+
+def test_which_files_are_read_is_said_where_there_is_none(folder: Path) -> None:
+    ingest(folder, "--include", "a.txt")
+    (folder / "a.txt").unlink()
+    note = "there is no file to ingest: those that are read match --include a.txt\n"
+    assert note in run("ingest", folder).stderr
+    both = "there is no file to ingest: those that are read match --include a.txt --also '*.py'\n"
+    assert both in run("ingest", folder, "--also", "*.py").stderr
 
 
 def test_each_folder_has_its_own_and_the_list_of_sources_shows_them(folder: Path, tmp_path: Path) -> None:
@@ -205,14 +237,14 @@ def test_a_watch_goes_by_them(folder: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_a_server_goes_by_them(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("mcp", reason='serving needs rag-bm25[serve]: pip install "rag-bm25[serve]"')
-    ingest(folder, "--include", "a.txt")
+    ingest(folder, "--include", "a.txt", "--also", "b.txt")
 
     def served(index: BM25Index, *arguments: Any) -> None:
         found = arguments[-1].find(read_source_roots(index))
         raise InputError(f"found {[file.path.name for file in found.files]}")
 
     monkeypatch.setattr("rag_bm25.serving.served.Served", served)
-    assert "found ['a.txt']" in run("serve", "--mcp", "--ingest", folder).stderr
+    assert "found ['a.txt', 'b.txt']" in run("serve", "--mcp", "--ingest", folder).stderr
 
 
 @pytest.mark.slow

@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,24 @@ def test_files_of_other_kinds_are_read_as_text_where_they_are_included(docs: Pat
     assert ids(index) == ["docs/README#0"]
 
 
+def test_also_adds_files_to_those_that_are_read(docs: Path, index: BM25Index) -> None:
+    assert names(docs, also=["README"]) == ["README", *names(docs)]
+    assert names(docs, include=["*.md"], also=["README", "sub/d.txt"]) == ["README", "b.md", "sub/d.txt"]
+    assert names(docs, also=["README", "sub/"], exclude=["*.txt"]) == ["README", "b.md"]
+    with pytest.raises(ValueError, match=r"also must be patterns as in a \.gitignore"):
+        names(docs, also=[""])
+    ingest(index, find_files([docs], also=["README"]))
+    assert "docs/README#0" in ids(index)
+
+
+def test_a_pattern_that_leaves_no_file_of_a_folder_makes_it_unreadable(docs: Path, tmp_path: Path) -> None:
+    other, empty = write(tmp_path / "other" / "a.rst", "a").parent, tmp_path / "empty"
+    empty.mkdir()
+    found = find_files([docs, other, empty], include=["*.rst", "*.md"], exclude=["b.md"])
+    assert found.unreadable == {docs: f"{docs}: *.rst, *.md of --include matches none of its files"}
+    assert ([file.source for file in found.files], found.given) == (["other/a.rst"], {other: True, empty: True})
+
+
 def test_gitignore_is_respected_the_nearest_first(docs: Path) -> None:
     write(docs / ".gitignore", "*.log.txt\n/build/\n# comment\n")
     write(docs / "sub" / ".gitignore", "!keep.log.txt\nd.txt\n")
@@ -68,6 +87,45 @@ def test_what_is_excluded_now_is_not_gone(docs: Path, index: BM25Index) -> None:
     assert (report.stale, report.deleted) == (0, 0)
     (docs / "build" / "c.txt").unlink()
     assert ingest(index, find_files([docs], exclude=["build"]), prune=True).deleted == 1
+
+
+def test_chunks_of_files_that_are_no_longer_read_are_told(docs: Path, index: BM25Index) -> None:
+    ingest(index, find_files([docs], also=["README"]), namespace="n")
+    note = (
+        "no longer read, so that their chunks ({}) are not brought up to date: {}. To read them: other patterns, such "
+        "as --also; to delete their chunks: rag-bm25 delete --source SOURCE --namespace n"
+    )
+    for options, told in (
+        ({}, note.format(1, "docs/README")),
+        ({}, note.format(1, "docs/README")),  # though nothing has changed
+        (
+            {"exclude": ["*.txt", "sub"]},
+            note.format(
+                6, "docs/README, docs/a.txt, docs/build/c.txt, docs/sub/d.txt, docs/sub/keep.log.txt and 1 more"
+            ),
+        ),
+    ):
+        assert told in ingest(index, find_files([docs], **options), namespace="n").notes  # type: ignore[arg-type]
+    (docs / "README").unlink()
+    assert not any("no longer read" in each for each in ingest(index, find_files([docs]), namespace="n").notes)
+
+
+def test_excluded_files_cost_the_same_however_many_there_are(
+    tmp_path: Path, index: BM25Index, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(40):
+        write(tmp_path / f"{number}.txt", "word")
+    ingest(index, find_files([tmp_path]))
+    resolved: Counter[str] = Counter()
+    plain = os.path.realpath
+
+    def note(path: str | Path, **options: bool) -> str:
+        resolved[str(path)] += str(path).endswith(".txt")
+        return plain(path, **options)
+
+    monkeypatch.setattr(os.path, "realpath", note)
+    ingest(index, find_files([tmp_path], exclude=["*.txt"]))
+    assert resolved.total() < 40 * 10
 
 
 def test_wrong_patterns_are_refused(docs: Path) -> None:

@@ -98,6 +98,30 @@ def test_a_file_that_was_there_before_is_read_again(docs: Path, index: BM25Index
     assert texts(index)["docs/b.txt#0"] == "other"
 
 
+@pytest.mark.parametrize("prune", [True, False])
+def test_a_file_that_comes_back_is_not_read_again_if_its_chunks_were_kept(
+    prune: bool, docs: Path, index: BM25Index, read: list[str]
+) -> None:
+    (docs / "empty.txt").unlink()
+    run(index, docs)
+    docs.rename(docs.parent / "away")
+    docs.mkdir()
+    run(index, docs, prune=prune)  # as of a mount that is missing
+    docs.rmdir()
+    docs.parent.joinpath("away").rename(docs)
+    ingest(index, find_files([docs], exclude=["b.txt"]), prune=prune)
+    assert read_by(read, lambda: run(index, docs, prune=prune)) == []
+
+
+def test_a_file_that_is_gone_is_forgotten_once_its_chunks_are(docs: Path, index: BM25Index) -> None:
+    run(index, docs)
+    (docs / "b.txt").unlink()
+    run(index, docs)
+    index.delete(["docs/b.txt#0"])
+    run(index, docs)
+    assert read_digests(index._store, "").by_source.keys() == {"docs/a.txt", "docs/empty.txt"}
+
+
 def test_a_new_file_is_digested_just_before_it_is_read(
     docs: Path, index: BM25Index, read: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
