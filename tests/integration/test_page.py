@@ -113,6 +113,12 @@ class Visit:
     def faults(self) -> list[str]:
         return [note for note in self.notes if not note.startswith(self.forgiven)]
 
+    def close(self) -> None:
+        """End the visit, also while an answer is under way, and see that the page did nothing that it should not."""
+        self.page.unroute_all(behavior="ignoreErrors")
+        self.context.close()
+        assert self.faults == []
+
     def answer(self, route: str, status: int = 200, **answer: Any) -> None:
         """Let the server answer a route like this."""
         self.page.route(f"**/api/v1/{route}", lambda asked: asked.fulfill(status=status, json=answer))
@@ -147,8 +153,7 @@ def visit(browser: Any, url: str) -> Iterator[Any]:
 
     yield start
     for one in visits:
-        one.context.close()
-        assert one.faults == []
+        one.close()
 
 
 def test_a_word_that_is_being_typed_is_completed_if_nothing_has_it(visit: Any) -> None:
@@ -820,8 +825,7 @@ def test_the_first_hits_are_called_so_and_more_are_read(browser: Any, long_url: 
     assert page.locator(".rank").last.inner_text() == "120"
     assert not page.get_by_role("button", name="More", exact=True).is_visible()
     assert len({hit.get_attribute("data-id") for hit in page.locator(".hit").all()}) == 120
-    one.context.close()
-    assert one.faults == []
+    one.close()
 
 
 def test_each_word_of_a_chinese_question_has_its_own_df(visit: Any) -> None:
@@ -840,8 +844,7 @@ def test_a_long_document_opens_at_the_hit(browser: Any, long_url: str) -> None:
     page.get_by_role("button", name="Earlier chunks").click()
     page.locator(".whole li").nth(69).wait_for()
     assert page.locator(".whole li .id").all_inner_texts() == [f"long.txt#{number}" for number in range(70)]
-    one.context.close()
-    assert one.faults == []
+    one.close()
 
 
 def test_how_many_chunks_meet_the_conditions_is_counted(visit: Any) -> None:
@@ -897,5 +900,4 @@ def test_pictures_for_the_documentation(browser: Any, tmp_path: Path) -> None:
             page.wait_for_selector(".hit table")
             page.evaluate("() => document.activeElement.blur()")
             page.screenshot(path=Path(str(PICTURES)) / f"page-{name}.png")
-            one.context.close()
-            assert one.faults == []
+            one.close()
