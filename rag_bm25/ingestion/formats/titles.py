@@ -7,7 +7,7 @@ import re
 _NO_TITLE = re.compile(
     r"(?:slide|page|sheet|document|folie|diapositive|слайд|幻灯片|文档) ?\d*|untitled\b.*|无标题.*|未命名.*"
     r"|powerpoint(?: presentation| 演示文稿|-präsentation)|word document|\(?microsoft (?:word|powerpoint|excel)\b.*"
-    r"|.*\.(?:docx?|pptx?|xlsx?|tex|dvi|indd|qxd|html?|pdf|wps)\)?|\(anonymous\)|(?:doi:|https?:).*"
+    r"|.*\.(?:docx?|pptx?|xlsx?|od[tsp]|tex|dvi|indd|qxd|html?|pdf|wps)\)?|\(anonymous\)|(?:doi:|https?:).*"
     r"|<?(?:[0-9a-f]{2}){6,}>?|[\W\d_]*|.|\d+ \d+\.\.\d+",
     re.IGNORECASE | re.DOTALL,
 )

@@ -26,6 +26,7 @@ from rag_bm25.ingestion.reading import read_document
         "Untitled-1",
         "88300 162..177",
         "report.docx",
+        "report.odt",
         "上",
         "2021-03",
     ],
