@@ -251,7 +251,8 @@ class Diagnoser:
         meet, have = ("chunk meets", "has") if num_chunks == 1 else ("chunks meet", "have")
         has_words = self._hits([name for name in dropping() if name != "filter"], 1)
         lack = "not the other conditions" if has_words else f"{have} no word of the query"
-        return f"{num_chunks:,} {meet} the filter, but {lack}"
+        at_least = "at least " if num_chunks == MAX_SAMPLED else ""
+        return f"{at_least}{num_chunks:,} {meet} the filter, but {lack}"
 
     def _sample(self) -> list[ChunkRow]:
         """Return the searched chunks, the first ones if there are many."""

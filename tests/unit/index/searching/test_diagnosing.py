@@ -178,6 +178,13 @@ def test_how_many_chunks_meet_a_filter_is_told_with_what_they_lack(index: BM25In
     assert (filter_.code, filter_.details["met"], must.code) == ("filter", 1, "must")
 
 
+def test_a_count_that_stopped_is_the_least_that_meets(index: BM25Index, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(diagnosing, "MAX_SAMPLED", 2)
+    assert str(index.diagnose("unheard contract", filter=LAW)).endswith(
+        "; at least 2 chunks meet the filter, but have no word of the query"
+    )
+
+
 def test_a_filter_on_lists_is_told_of_contains() -> None:
     index = BM25Index.from_store(MemoryStore(), config=IndexConfig(chunk_size=60))
     index.add(["A contract."], metadatas=[{"headings": ["Law", "Terms"]}])
