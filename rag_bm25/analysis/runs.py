@@ -40,7 +40,7 @@ def _compound(word: str, commas: str) -> str:
     numbers = "|".join(map(_number, commas))
     # An apostrophe after one letter, or two of a code's prefix, parts: f'text', l'accord; but not I'll and O'Brien.
     parted = (
-        rf"(?:(?<=(?<![\w'])[A-NP-Za-np-z]')|(?<=(?<![\w'])(?:rb|br|fr|qu)'))(?!(?:ll|re|ve)\b)(?:\w\w|[{_DOUBLE}])"
+        rf"(?:(?<=(?<![\w'])[A-NP-Za-np-z]')|(?<=(?<![\w'])(?:rb|br|fr|qu)'))(?!(?i:ll|re|ve)\b)(?:\w\w|[{_DOUBLE}])"
     )
     return rf"{numbers}|[Cc]\+\+|[CcFf]#|{_NET}|{word}(?:(?:[.\-]|'(?!{parted})|_+|{_AMPERSAND}){word})*"
 

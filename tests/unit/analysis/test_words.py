@@ -18,6 +18,7 @@ from rag_bm25.analysis.words import Stemming, TermMemo, WordRules, phrase_of, wi
         ("c++ C# f# x++ g# a+b #c", ["c++", "C#", "f#", "x", "g", "a", "b", "c"]),
         ("f'text' rb'data' N'é'", ["f", "text", "rb", "data", "N'é"]),
         ("l'accord qu'une", ["l", "accord", "qu", "une"]),
+        ("I'LL WE'VE", ["I'LL", "WE'VE"]),
         ("I'll don't O'Brien rock'n'roll x's 'tis", ["I'll", "don't", "O'Brien", "rock'n'roll", "x's", "tis"]),
         ("café cafe\u0301 наука", ["café", "cafe\u0301", "наука"]),
         ("R&D at&t S&P500 研发R&D投入 B&B-hotel", ["R&D", "at&t", "S&P500", "研发", "R&D", "投入", "B&B-hotel"]),
