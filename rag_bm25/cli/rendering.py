@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from rag_bm25.documents.lengths import unit_name
+from rag_bm25.hits.fusion import DEFAULT_FUSION
 from rag_bm25.hits.highlights import SIZES, Highlighting
 from rag_bm25.index.arguments import name_namespace
 from rag_bm25.index.query_defaults import shown_value
@@ -196,7 +197,7 @@ def render_answers(name: str, found: AnswerCalibration) -> Text:
 
 def render_fusion(name: str, found: FusionCalibration) -> Text:
     """Return what each fusion found of the judged questions, and the one that is kept."""
-    from rag_bm25.evaluation.fusion import DEFAULT_FUSION, TRIED
+    from rag_bm25.evaluation.fusion import TRIED
 
     tried = map(shown_value, (DEFAULT_FUSION, *TRIED))
     rows = {fusion: f"{value:.4f}" for fusion, value in zip(tried, found.measured.values(), strict=True)}
