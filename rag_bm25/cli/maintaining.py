@@ -200,10 +200,12 @@ def drop_namespace(
     """
     with place.open_existing() as index:
         chunks = index.stats(namespace=name).num_chunks
-        confirm(f"{name_namespace(name)} with {count(chunks, 'chunk')}", yes)
+        if chunks:
+            confirm(f"{name_namespace(name)} with {count(chunks, 'chunk')}", yes)
         index.drop_namespace(name)
         there = join_first(map(name_namespace, index.stats().namespaces)) or "none"
-    print_result(as_json, {"chunks": chunks}, f"dropped {name_namespace(name)}: {count(chunks, 'chunk')}")
+    lines = [f"dropped {name_namespace(name)}: {count(chunks, 'chunk')}"] if chunks else []
+    print_result(as_json, {"chunks": chunks}, *lines)
     if not chunks:
         print_note(f"{name_namespace(name)} has no chunks; namespaces with chunks: {there}")
         raise typer.Exit(1)

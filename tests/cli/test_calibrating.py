@@ -155,6 +155,10 @@ def test_calibrate_judged_keeps_the_best_fusion_which_set_shows(judged: Path, hy
     assert (kept["sparse"] > before["sparse"], found["low"] > 0) == (True, True)
     shown = run("calibrate", "--judged", judged, *hybrid).stdout
     assert f"{found['difference']:+.4f} ({found['low']:+.4f} to {found['high']:+.4f}) over the default" in shown
+    words = "weighted:sparse={sparse},dense={dense},normalization={normalization}".format_map(kept)
+    assert shown.count(words) == 2  # measured, and kept
+    assert words in run("set", *hybrid[:2]).stdout
+    assert run("set", *hybrid[:2], "--fusion", words).exit_code == 0  # what is shown is what is given
 
 
 def test_calibrate_judged_of_few_questions_says_so_and_changes_nothing(judged: Path, hybrid: tuple[str, ...]) -> None:

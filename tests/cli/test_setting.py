@@ -19,6 +19,7 @@ def test_synonyms_of_a_file_are_kept_and_taken_away(tmp_path: Path) -> None:
     assert found("scanty") == []
     assert run_json("set", "--synonyms", "words.txt")["expansion"]["synonyms"]
     assert sorted(found("scanty")) == ["docs/milvus.md#0", "r1"]
+    assert run_json("stats")["searches_by"] == {"synonyms": "1 rule"}
     assert "synonym of 'scanti', from the index" in run("explain", "scanty", "r1").stdout
     run("set", "--expansion", "synonyms=none")
     assert found("scanty") == []

@@ -235,7 +235,8 @@ class Diagnoser:
             return _missing_fields(missing, [each.metadata for each in rows])
         details = {"values": {name: some[:MAX_LISTED] for name, some in values.items()}}
         if row is None and (met := self._count_met()):
-            return replace(reason, message=f"{reason.message}; {self._met(met)}", details={**details, "met": met})
+            counted = {"met": met, **({"or_more": True} if met == MAX_SAMPLED else {})}
+            return replace(reason, message=f"{reason.message}; {self._met(met)}", details={**details, **counted})
         listed = "".join(f"; {name!r} has {list_first(some) or 'no value'}" for name, some in values.items())
         listed += "".join(_other_types(self.asked.options["filter"], rows))
         return replace(reason, message=reason.message + listed, details=details)

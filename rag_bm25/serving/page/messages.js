@@ -13,9 +13,10 @@ export function text(error) {
 
 /** Return a reason in the words of the page, or the server's own. */
 export function reasonText({ code, message, details = {} }) {
-  const name = `reason_${code}${details.met ? "_met" : ""}`; // a filter that chunks meet does not exclude all
+  const met = details.or_more ? "_met_or_more" : details.met ? "_met" : ""; // a filter that chunks meet does not exclude all
+  const name = `reason_${code}${met}`;
   if (languageNow() === "en" || !hasText(name)) return message;
-  const listed = Object.fromEntries(Object.entries(details).map(([name, value]) => [name, [value].flat().join("、")]));
+  const listed = Object.fromEntries(Object.entries(details).map(([name, value]) => [name, Array.isArray(value) ? value.join("、") : value]));
   const meant = details.suggestion ? t("didYouMean", { text: details.suggestion }) : "";
   return t(name, listed) + meant;
 }

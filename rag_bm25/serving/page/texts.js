@@ -46,7 +46,7 @@ const TEXTS = {
     error_wrong_token: "令牌不正确。", error_wrong_host: "服务不认这个主机名，可用 --allow-host 加入。", error_wrong_origin: "服务不接受其他网站的请求，可用 --allow-origin 加入。", error_wrong_type: "请求的内容类型不对。", error_body_too_large: "请求太大。",
     reason_empty_query: "查询里没有要检索的词。", reason_stop_words: "查询里只有停用词，索引略去了它们：{words}。", reason_no_words: "查询里没有词：标点和过长的词不进入索引。", reason_damage: "索引的统计数据已损坏，请运行 rag-bm25 repair。",
     reason_empty_index: "索引里没有分块。", reason_empty_namespace: "此命名空间里没有分块，其他命名空间里有。", reason_unknown_words: "没有分块含有查询中的词。", reason_within_words: "没有分块把 {words} 用作单独的词，它只出现在其他词中。", reason_no_chunk: "没有分块使用这个 id。", reason_no_term: "它不含查询中的任何词。",
-    reason_k: "它按得分排在所示的命中之后。", reason_group: "同一文档的其他命中已经占满了这一组。", reason_filter: "它被条件过滤排除了。", reason_filter_met: "有 {met} 个分块符合条件过滤，但其中没有命中。", reason_filter_field: "没有分块带有过滤所用的字段：{missing}。", reason_must: "它缺少必须含有的词。", reason_must_not: "它含有被排除的词。", reason_phrases: "它不含所要求的短语。",
+    reason_k: "它按得分排在所示的命中之后。", reason_group: "同一文档的其他命中已经占满了这一组。", reason_filter: "它被条件过滤排除了。", reason_filter_met: "有 {met} 个分块符合条件过滤，但其中没有命中。", reason_filter_met_or_more: "至少有 {met} 个分块符合条件过滤，但其中没有命中。", reason_filter_field: "没有分块带有过滤所用的字段：{missing}。", reason_must: "它缺少必须含有的词。", reason_must_not: "它含有被排除的词。", reason_phrases: "它不含所要求的短语。",
     reason_min_score: "得分低于所设的最低得分。", reason_min_confidence: "置信度低于所设的最低值。", reason_min_should_match: "含有的查询词少于所要求的个数。", reason_statistics: "只按符合条件的分块统计时，没有命中。", reason_boosts: "得分规则（boosts）排除了它。",
     reason_search_params: "引擎的检索参数（search_params）排除了它。", reason_rerank: "重排之后，它在所示的命中之后。", reason_diversity: "它与前面的命中太相似，被略去。",
     reason_options: "几个检索条件合在一起排除了它：{options}。",

@@ -28,6 +28,7 @@ def test_each_reason_is_said_in_chinese() -> None:
     codes = codes_in("index/searching", r'Reason\("(\w+)"') | {*dropping(), *choosing()}
     assert len(codes) > 15
     assert {f"reason_{code}" for code in codes} - CHINESE == set()
+    assert {"reason_filter_met", "reason_filter_met_or_more"} <= CHINESE
 
 
 def test_each_error_of_the_page_is_said_in_chinese() -> None:

@@ -180,9 +180,10 @@ def test_how_many_chunks_meet_a_filter_is_told_with_what_they_lack(index: BM25In
 
 def test_a_count_that_stopped_is_the_least_that_meets(index: BM25Index, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(diagnosing, "MAX_SAMPLED", 2)
-    assert str(index.diagnose("unheard contract", filter=LAW)).endswith(
-        "; at least 2 chunks meet the filter, but have no word of the query"
-    )
+    diagnosis = index.diagnose("unheard contract", filter=LAW)
+    assert str(diagnosis).endswith("; at least 2 chunks meet the filter, but have no word of the query")
+    (reason, *_) = (one for one in diagnosis.reasons if one.code == "filter")
+    assert (reason.details["met"], reason.details["or_more"]) == (2, True)  # of which the page in Chinese is made
 
 
 def test_a_filter_on_lists_is_told_of_contains() -> None:
