@@ -55,7 +55,9 @@ MANY_PARTS = 30  # to be normalised: all at once takes less time
 _SEGMENTED = range(0x4E00, 0xA000)
 
 # Characters that may join the one before them: marks, vowels and finals of hangul, half-width signs, and what goes.
-_JOINING = f"{MARKS}{_IGNORED}{_POINTS}\u1161-\u11ff\u3131-\u318f\uff9e-\uffdc\U00010000-\U0001d3ff\U0001d800-\U0001efff"
+_JOINING = (
+    f"{MARKS}{_IGNORED}{_POINTS}\u1161-\u11ff\u3131-\u318f\uff9e-\uffdc\U00010000-\U0001d3ff\U0001d800-\U0001efff"
+)
 _OF_LENGTH_1 = (  # starters that become one character
     "\x00-\x7f\u00c0-\u00d6\u00d8-\u00ff\u0400-\u0482\u2018-\u201f\u3000-\u3029\u3041-\u3096\u30a1-\u30fe\u4e00-\u9fff"
     "\uac00-\ud7a3\uff01-\uff5e"

@@ -56,6 +56,8 @@ def list_(
     Without a word, the indexes of the database; else the sources of the index with the number of their chunks, or the
     chunks of a source.
     """
+    if source and what != "chunks":
+        raise typer.BadParameter(f"a source is for `list chunks`, not `list {what}`", param_hint="SOURCE")
     if what == "indexes":
         _list_indexes(place, as_json)
         return

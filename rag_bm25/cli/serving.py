@@ -78,7 +78,8 @@ def serve(
     share = parse_percent(max_delete)
     _check_ingestion(ingest, {"--watch": watch, "--prune": prune, "--max-delete": max_delete != DEFAULT_MAX_DELETE})
     limits = Limits(seconds=timeout, work=budget, running=concurrency)
-    host, port = ("127.0.0.1", 0) if http is None else parse_address(http)
+    with as_usage("--http"):
+        host, port = ("127.0.0.1", 0) if http is None else parse_address(http)
     settings = Settings(
         host,
         port,

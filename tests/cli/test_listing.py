@@ -153,3 +153,11 @@ def test_the_chunks_of_a_source_come_in_the_order_of_their_places(databases: Dat
         places = [{"source": "x.md", "start_index": start} for start in (0, 11, 23)]
         index.add(["first", "second", "third"], ids=["c", "b", "a"], metadatas=places)
     assert [chunk["id"] for chunk in run_json("list", "chunks", "x.md")] == ["c", "b", "a"]
+
+
+@pytest.mark.parametrize("what", ["indexes", "sources"])
+def test_a_source_is_of_chunks(databases: Databases, what: str) -> None:
+    result = run("list", what, "guide.md")
+    assert result.exit_code == 2
+    assert f"not `list {what}`" in result.stderr
+    assert databases.opened == []

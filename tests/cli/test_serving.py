@@ -26,7 +26,6 @@ def test_one_of_http_and_mcp_is_needed(databases: Databases, options: tuple[str,
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--http", "8765"), "the address must be HOST:PORT"),
         (("--http", "192.168.0.1:8765"), "needs an access token"),
         (("--http", "0.0.0.0:8765", "--behind-proxy", "--access-token", TOKEN), "--allow-host"),
         (("--http", "127.0.0.1:0", "--access-token", "short"), "at least 16 characters"),
@@ -39,6 +38,14 @@ def test_an_unsafe_address_is_refused_before_the_index_is_opened(
     result = run("serve", *options)
     assert result.exit_code == 1
     assert message in result.stderr.splitlines()[-1]
+    assert databases.opened == []
+
+
+@pytest.mark.parametrize("address", ["8765", "localhost:99999"])
+def test_what_is_no_address_is_a_wrong_option(databases: Databases, address: str) -> None:
+    result = run("serve", "--http", address)
+    assert result.exit_code == 2
+    assert "the address must be HOST:PORT" in " ".join(result.stderr.split())
     assert databases.opened == []
 
 
