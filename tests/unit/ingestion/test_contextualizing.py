@@ -116,7 +116,7 @@ def test_only_documents_that_are_new_or_have_changed_are_asked_for(index: BM25In
     situate.asked.clear()
     index.repair()  # its files are all read again
     assert run(index, docs, situate).updated == 0
-    write(docs / "b.txt", "Plums\n\nThey are red.")
+    write(docs / "b.txt", "Plums\n\nThey are pink.")  # as long as before: only the text differs
     assert run(index, docs, situate).updated == 1
     assert situate.asked == ["docs/b.txt"]
 
