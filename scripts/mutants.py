@@ -131,7 +131,6 @@ MUTANTS = [
     Mutant("ingestion/pruning", "if self.gone and not self.there:", "if False:"),
     Mutant("ingestion/opening", "flags | _FILE", "flags"),
     Mutant("ingestion/contextualizing", "piece.text == chunk.text and", ""),
-    Mutant("ingestion/contextualizing", "self.make if name == self.name else None", "self.make"),
     Mutant("hits/highlights", " if name != CONTEXT", ""),
     Mutant("ingestion/splitting", "header = outline.breaks.header(start, self.longest // HEADER_SHARE)", 'header = ""'),
     Mutant("ingestion/formats/running", ' and words.issuperset(_units(_LEADERS.sub(" ", line)))', ""),

@@ -73,8 +73,8 @@ class Contextualizer:
     look_up: LookUp = lambda _ids: ()  # stored chunks
 
     def named(self, name: str) -> Contextualizer:
-        """Return the one of a name that may be remembered, and whose function may not have been given."""
-        return replace(self, name=name, make=self.make if name == self.name else None)
+        """Return the one of a name: the own one, or one that is remembered while no function is given."""
+        return replace(self, name=name)
 
     def __call__(self, document: str, pieces: Iterable[Piece]) -> Iterable[Piece]:
         """Mark the pieces with the name, and add their contexts, those that the same chunks are stored with if so."""

@@ -27,6 +27,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -42,6 +43,8 @@ from support.reference import split  # noqa: E402
 from support.serialized_store import file_locked, serialized  # noqa: E402
 
 from rag_bm25 import BM25Index, IndexConfig  # noqa: E402
+from rag_bm25.errors import IndexNotFoundError  # noqa: E402
+from rag_bm25.index.maintenance.copying import drop_index  # noqa: E402
 from rag_bm25.ingestion import reindex  # noqa: E402
 from rag_bm25.statistics.log.log import StatisticsLog  # noqa: E402
 from rag_bm25.store.milvus import MilvusStore  # noqa: E402
@@ -78,7 +81,9 @@ class Place:
         return np.memmap(self.folder / "counters", np.int64, "r+", shape=(self.writers, len(COLUMNS)))
 
     def create(self) -> None:
-        """Create the index, and counters of zero."""
+        """Create the index, without what an earlier run has left at this server, and counters of zero."""
+        with closing(MilvusStore(self.uri, COLLECTION)) as store, suppress(IndexNotFoundError):
+            drop_index(store)
         (self.folder / "counters").write_bytes(bytes(8 * self.writers * len(COLUMNS)))
         self.open(config=CONFIG).close()
 

@@ -113,6 +113,7 @@ def test_what_is_left_out_is_counted_by_kind() -> None:
         (["Tea ........ 3\nRice ..... 4.50", "Cake ...... 9"], ["Tea … 3\nRice ..... 4.50", "Cake … 9"]),
         (["他说……3 次\n他说等等......\n他说等等"], ["他说……3 次\n他说等等......\n他说等等"]),
         (["tea ........ 3\nrice . . . 1"], ["tea … 3\nrice . . . 1"]),
+        (["Tea ........ 2\nCake ....... 1", "Cake"], ["Tea … 2", "Cake"]),
     ],
 )
 def test_contents_are_left_out_where_their_words_are_elsewhere(pages: list[str], kept: list[str]) -> None:
