@@ -158,7 +158,7 @@ MUTANTS = [
 def main(wanted: list[str]) -> int:
     chosen = [mutant for mutant in MUTANTS if all(text in " ".join(mutant) for text in wanted)]
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
-        tree = copied_tree(Path(folder))
+        tree = copied_tree(Path(folder, "tree"))
         if not wanted and (broken := first_failure(tree, TESTS)):
             print(f"the tests fail without any mutant: {broken}")
             return 2
@@ -168,6 +168,7 @@ def main(wanted: list[str]) -> int:
 
 
 def copied_tree(folder: Path) -> Path:
+    folder.mkdir()
     for name in TREE:
         source = ROOT / name
         if source.is_dir():
@@ -197,10 +198,11 @@ def try_out(tree: Path, mutant: Mutant) -> str:
 def first_failure(tree: Path, tests: list[str]) -> str:
     """Return the name of the first failing test, or an empty string."""
     options = ["-x", "-q", "-p", "no:cacheprovider", "--no-header", "--tb=no", "--hypothesis-profile=mutants"]
-    command = [sys.executable, "-B", "-m", "pytest", *options, *tests]
+    command = [sys.executable, "-B", "-m", "pytest", *options, *(str(tree / test) for test in tests)]
     env = {**os.environ, "CI": "1"}  # slow tests, too
+    beside = tree.parent  # processes that read files leave out the current folder, and would take what is installed
     try:
-        run = subprocess.run(command, cwd=tree, env=env, capture_output=True, text=True, timeout=SECONDS, check=False)
+        run = subprocess.run(command, cwd=beside, env=env, capture_output=True, text=True, timeout=SECONDS, check=False)
     except subprocess.TimeoutExpired:
         return "(hangs)"
     if run.returncode == 0:
