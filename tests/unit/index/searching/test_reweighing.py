@@ -82,6 +82,15 @@ def test_as_many_rows_are_read_as_the_proof_takes(monkeypatch: pytest.MonkeyPatc
     assert 2 < max(asked) < 600
 
 
+def test_long_chunks_are_searched_for_apart_and_rank_among_the_others() -> None:
+    index = BM25Index.from_store(MemoryStore(), config=CONFIG)
+    before = [f"plum {'pad ' * 19}"] * 300  # before the long one by the stored weights
+    texts = [*before, *["pad " * 8] * 1_500, "plum " * 20, "plum " * 60 + "pad " * 1_540]
+    index.add(texts, ids=[*map(str, range(1_800)), "short", "long"])
+    assert [hit.id for hit in index.search("plum", 1)] == ["short"]
+    assert [hit.id for hit in index.search("plum", 1, weighting=QueryWeighting(b=0))] == ["long"]
+
+
 @pytest.fixture
 def events(monkeypatch: pytest.MonkeyPatch) -> list[Event]:
     told: list[Event] = []
