@@ -447,6 +447,23 @@ class TestVisibility:
         store.log_keys()
         assert waited.pop() == pytest.approx((rows / 262_144 + 1 + 2) / 1000, abs=1e-4)  # of its own rows
 
+    def test_a_clock_that_is_set_back_while_rows_are_counted_is_waited_for(
+        self, opened: Callable[..., MilvusStore], store: MilvusStore, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        store.insert_chunks([chunk(1)])
+        other, call, clock = opened(), store._open._call, Clock(monkeypatch, time.time() + 1)
+        steps = [0.5]  # seconds, of which the first call takes
+
+        def set_back(name: str, *args: Any, **options: Any) -> Any:
+            result = call(name, *args, **options)
+            if name == "query" and steps:
+                clock.now -= steps.pop()
+            return result
+
+        monkeypatch.setattr(store._open, "_call", set_back)
+        assert other.count_chunks() == 1
+        assert (steps, clock.waited) == ([], [pytest.approx(0.5)])
+
     def test_all_stores_of_a_file_count_rows_together(
         self, opened: Callable[..., MilvusStore], store: MilvusStore, path: Path
     ) -> None:

@@ -108,7 +108,7 @@ class Engine(EmbeddedEngine):
         """Refuse a collection with hidden rows, after waiting for those of the next seconds."""
         for _ in range(COUNT_ATTEMPTS):
             stored = self.num_rows(collection)  # first: rows that come afterwards are no hidden ones
-            seen = self._call_watched("query", collection, filter="", output_fields=["count(*)"])[0]["count(*)"]
+            seen = self._count_seen(collection)
             if seen >= stored:
                 return
             self._await_stamps(collection, f"{self.place} hides {stored - seen} of {stored} rows of {collection!r}")
@@ -188,6 +188,10 @@ class Engine(EmbeddedEngine):
         self._await_clock(method, *args)
         if method == "query" and self._is_unfilled(args[0], kwargs["output_fields"]):
             return []
+        return self._call_again(method, *args, **kwargs)
+
+    def _call_again(self, method: str, *args: Any, **kwargs: Any) -> Any:
+        """Call the engine for what may be repeated, where it has died or the clock was set back."""
         try:
             return self._call_watched(method, *args, **kwargs)
         except EngineDiedError:
@@ -198,10 +202,13 @@ class Engine(EmbeddedEngine):
         """Return whether a query wants sparse vectors of a collection without rows, which the engine fails on."""
         if collection in self._filled or SPARSE_FIELDS.isdisjoint(output):
             return False
-        counted = self._call_watched("query", collection, filter="", output_fields=["count(*)"])
-        if counted[0]["count(*)"]:
+        if self._count_seen(collection):
             self._filled.add(collection)
         return collection not in self._filled
+
+    def _count_seen(self, collection: str) -> int:
+        """Count the rows of a collection that are not hidden."""
+        return int(self._call_again("query", collection, filter="", output_fields=["count(*)"])[0]["count(*)"])
 
     def write(self, method: str, *args: Any, **kwargs: Any) -> Any:
         """Call the engine; if the write fails, restart it, and never repeat the write.
