@@ -8,14 +8,13 @@ import typer
 
 from rag_bm25.cli import options as opt
 from rag_bm25.cli.console import confirm, print_note, print_result, progress_bars
-from rag_bm25.cli.rendering import count, join_first, natural_key, render_stats
+from rag_bm25.cli.rendering import changed_query_side, count, join_first, natural_key, render_stats
 from rag_bm25.cli.settings import DEFAULT_CHUNK_SIZE, IndexOptions, WordFiles, new_config
 from rag_bm25.errors import ClockError, FormatError
 from rag_bm25.filters import parse_filter
 from rag_bm25.index.arguments import name_namespace
 from rag_bm25.index.config import IndexConfig
 from rag_bm25.index.maintenance.verification import RepairReport
-from rag_bm25.index.query_defaults import changed_query_side
 from rag_bm25.ingestion.obsolete import below_folder
 from rag_bm25.ingestion.pruning import is_below
 from rag_bm25.ingestion.source_names import nfc

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, astuple
+from dataclasses import asdict, astuple, is_dataclass
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -13,11 +13,14 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from rag_bm25.definitions import Value
 from rag_bm25.documents.lengths import unit_name
 from rag_bm25.hits.fusion import DEFAULT_FUSION
 from rag_bm25.hits.highlights import SIZES, Highlighting
 from rag_bm25.index.arguments import name_namespace
-from rag_bm25.index.query_defaults import shown_value
+from rag_bm25.index.config import IndexConfig
+from rag_bm25.index.query_defaults import flat_query_side
+from rag_bm25.query.synonyms import Synonyms
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -30,7 +33,6 @@ if TYPE_CHECKING:
     from rag_bm25.evaluation.comparison import PairedTest
     from rag_bm25.evaluation.fusion import FusionCalibration
     from rag_bm25.evaluation.running import EvaluationResult
-    from rag_bm25.index.config import IndexConfig
     from rag_bm25.index.maintenance.answers import AnswerCalibration
     from rag_bm25.index.maintenance.learning import LearnedK1
     from rag_bm25.index.stats import IndexStats
@@ -60,6 +62,22 @@ def natural_key(text: str) -> str:
 def count(number: int, noun: str, plural: str = "") -> str:
     """Return a number with its noun, such as ``1 chunk``."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {plural or f'{noun}s'}"
+
+
+def changed_query_side(config: IndexConfig) -> dict[str, str]:
+    """Return the parameters of the query side that are not the defaults, as people read them."""
+    usual, flat = flat_query_side(IndexConfig(config.chunk_size)), flat_query_side(config)
+    return {name: shown_value(value) for name, value in flat.items() if value != usual[name]}
+
+
+def shown_value(value: object) -> str:
+    """Return a parameter as the command line takes it, and synonyms as the number of their rules."""
+    if isinstance(value, Synonyms):
+        return count(len(value.rules), "rule")
+    if is_dataclass(value):
+        fields = ",".join(f"{name}={field}" for name, field in vars(value).items())
+        return f"{Value(type(value)).tag}:{fields}"
+    return "none" if value is None else f"{value}"
 
 
 # Hits

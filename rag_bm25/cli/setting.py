@@ -7,10 +7,10 @@ import typer
 
 from rag_bm25.cli import options as opt
 from rag_bm25.cli.console import print_result
-from rag_bm25.cli.rendering import render_query_side
+from rag_bm25.cli.rendering import render_query_side, shown_value
 from rag_bm25.hits.options import QueryDefaults
 from rag_bm25.index.config import query_side
-from rag_bm25.index.query_defaults import flat_query_side, shown_value
+from rag_bm25.index.query_defaults import flat_query_side
 from rag_bm25.index.stored_config import query_side_to_dict
 from rag_bm25.query.expansion import QueryExpansion
 from rag_bm25.query.synonyms import Synonyms

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import is_dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rag_bm25.definitions import Value, given_fields
+from rag_bm25.definitions import given_fields
 from rag_bm25.index.config import IndexConfig, query_side, with_query_side
 from rag_bm25.index.stored_config import with_stored_query_side
-from rag_bm25.query.synonyms import Synonyms, SynonymTable
+from rag_bm25.query.synonyms import SynonymTable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -45,22 +44,6 @@ def flat_query_side(config: IndexConfig) -> dict[str, Any]:
     flat = query_side(config)
     del flat["expansion"]
     return {**flat, **given_fields(config.expansion)}
-
-
-def changed_query_side(config: IndexConfig) -> dict[str, str]:
-    """Return the parameters of the query side that are not the defaults, as people read them."""
-    usual, flat = flat_query_side(IndexConfig(config.chunk_size)), flat_query_side(config)
-    return {name: shown_value(value) for name, value in flat.items() if value != usual[name]}
-
-
-def shown_value(value: object) -> str:
-    """Return a parameter as the command line takes it, and synonyms as the number of their rules."""
-    if isinstance(value, Synonyms):
-        return f"{len(value.rules):,} {'rule' if len(value.rules) == 1 else 'rules'}"
-    if is_dataclass(value):
-        fields = ",".join(f"{name}={field}" for name, field in vars(value).items())
-        return f"{Value(type(value)).tag}:{fields}"
-    return "none" if value is None else f"{value}"
 
 
 def check_expansion(expansion: QueryExpansion, analyzer: TextAnalyzer) -> None:
