@@ -15,7 +15,6 @@ from rich.text import Text
 
 from rag_bm25.definitions import Value
 from rag_bm25.documents.lengths import unit_name
-from rag_bm25.hits.fusion import DEFAULT_FUSION
 from rag_bm25.hits.highlights import SIZES, Highlighting
 from rag_bm25.index.arguments import name_namespace
 from rag_bm25.index.config import IndexConfig
@@ -215,10 +214,7 @@ def render_answers(name: str, found: AnswerCalibration) -> Text:
 
 def render_fusion(name: str, found: FusionCalibration) -> Text:
     """Return what each fusion found of the judged questions, and the one that is kept."""
-    from rag_bm25.evaluation.fusion import TRIED
-
-    tried = map(shown_value, (DEFAULT_FUSION, *TRIED))
-    rows = {fusion: f"{value:.4f}" for fusion, value in zip(tried, found.measured.values(), strict=True)}
+    rows = {shown_value(fusion): f"{value:.4f}" for fusion, value in found.measured.items()}
     gain = f": {found.difference:+.4f} ({found.low:+.4f} to {found.high:+.4f}) over the default" if found.low else ""
     rows["kept"] = f"{shown_value(found.fusion)}{gain}"
     return _format_lines(Text(f"nDCG@10 of {count(found.queries, 'question')} in {name}", style="bold"), rows)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -43,7 +43,7 @@ class FusionCalibration:
         The one that was chosen; with fewer than 60 questions, the one that the index has.
     queries : int
         Number of questions with a relevant document.
-    measured : dict of str to float
+    measured : dict of Weighted or RRF to float
         Mean nDCG@10 of each fusion that was tried, the default first.
     difference, low, high : float
         Mean nDCG@10 of `fusion` minus that of the default, with its 95 % interval. It is a little too high, since the
@@ -52,7 +52,7 @@ class FusionCalibration:
 
     fusion: Fusion
     queries: int
-    measured: dict[str, float]
+    measured: dict[Fusion, float]
     difference: float
     low: float
     high: float
@@ -68,9 +68,10 @@ class FusionCalibration:
         Returns
         -------
         dict
-            The fields by their names.
+            The fields by their names; `measured` is a list, since JSON has no fusions as keys.
         """
-        return asdict(self)
+        measured = [{"fusion": asdict(fusion), "ndcg@10": value} for fusion, value in self.measured.items()]
+        return {**asdict(replace(self, measured={})), "measured": measured}
 
 
 def calibrate_fusion(
@@ -132,7 +133,7 @@ def calibrate_fusion(
         search = partial(_search, vectors, fusion=fusion, namespace=namespace)
         values[fusion] = evaluate(index, judged, search=search).per_query.values[MEASURE]
         report_progress(progress, "fusions", len(values), 1 + len(TRIED))
-    measured = {str(fusion): float(some.mean()) for fusion, some in values.items()}
+    measured = {fusion: float(some.mean()) for fusion, some in values.items()}
     if len(qrels) < MIN_QUESTIONS:
         return FusionCalibration(index.config.fusion, len(qrels), measured, 0.0, 0.0, 0.0)
     chosen = best_fusion(values)

@@ -22,7 +22,7 @@ from rag_bm25.serving.jobs import Jobs
 from rag_bm25.weighting.calibration import calibrate
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from rag_bm25.documents.chunks import Chunk
     from rag_bm25.index.arguments import Namespaces
@@ -159,8 +159,7 @@ class Operations:
             similar = get_close_matches(asked.source, known, cutoff=NEAR)
             hint = f"; did you mean {list_first(map(repr, similar))}?" if similar else ""
             raise ChunkNotFoundError(f"no chunk has the source {asked.source!r}{hint}")
-        at = next((at for at, chunk in enumerate(chunks) if chunk.id == asked.around), asked.offset)
-        start = at if asked.around is None else at // asked.limit * asked.limit
+        start = asked.offset if asked.around is None else _page_with(asked.around, chunks, asked)
         page = chunks[start : start + asked.limit]
         return {"chunks": [chunk.to_dict() for chunk in page], "total": len(chunks), "offset": start}
 
@@ -191,6 +190,8 @@ class Operations:
 
     def figures(self, asked: requests.AgentStatistics) -> dict[str, Any]:
         """Return the figures of the index, and of terms if asked for."""
+        if asked.prefix and not asked.k:
+            raise InputError("a prefix needs k, the number of terms to list")
         answer = self.statistics(requests.Statistics(namespace=asked.namespaces))
         if asked.terms is not None:
             answer |= self.term_statistics(asked.of_terms())
@@ -249,6 +250,16 @@ class Operations:
             deleted = self._written.delete(asked.ids, filter=condition, namespace=asked.namespace)
             job.note(Progress("chunks", deleted, deleted))
         return {"deleted": deleted}
+
+
+def _page_with(id_: str, chunks: Sequence[Chunk], asked: requests.ReadChunks) -> int:
+    """Return where the page of a source begins that has a chunk."""
+    if asked.offset:
+        raise InputError("either offset or around may be given")
+    at = next((at for at, chunk in enumerate(chunks) if chunk.id == id_), None)
+    if at is None:
+        raise ChunkNotFoundError(f"no chunk of the source {asked.source!r} has the id {id_!r}")
+    return at // asked.limit * asked.limit
 
 
 def _place_of(chunk: Chunk) -> tuple[float, str]:

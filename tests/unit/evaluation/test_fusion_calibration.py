@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+from dataclasses import asdict
 from statistics import fmean, stdev
 
 import numpy as np
@@ -46,8 +48,8 @@ def index() -> BM25Index:
 def test_the_better_arm_is_found_told_and_kept(index: BM25Index) -> None:
     found = calibrate_fusion(index, judged(), embed)
     assert (found.fusion, found.queries, found.is_enough) == (index.config.fusion, SIZE, True)
-    assert found.measured[str(WORDS_ALONE)] == found.measured[str(found.fusion)] == 1
-    assert found.difference == pytest.approx(1 - found.measured[str(DEFAULT_FUSION)])
+    assert found.measured[WORDS_ALONE] == found.measured[found.fusion] == 1
+    assert found.difference == pytest.approx(1 - found.measured[DEFAULT_FUSION])
     assert found.low < found.difference < found.high
     assert index.search_hybrid("about0 n1", embed("about0 n1"), 1)[0].id == "d0"
     assert len(found.measured) == len({DEFAULT_FUSION, *TRIED})
@@ -66,7 +68,7 @@ def test_fewer_than_sixty_questions_change_nothing(index: BM25Index, size: int) 
     found = calibrate_fusion(index, judged(size), embed)
     assert (found.fusion, found.queries, found.is_enough, found.difference) == (DENSE_ALONE, size, False, 0)
     assert index.config.fusion == DENSE_ALONE
-    assert found.measured[str(WORDS_ALONE)] == 1
+    assert found.measured[WORDS_ALONE] == 1
 
 
 def test_questions_without_an_answer_do_not_count(index: BM25Index) -> None:
@@ -82,7 +84,9 @@ def test_a_dry_run_stores_nothing_and_each_question_is_embedded_once(index: BM25
     found = calibrate_fusion(index, judged(), lambda text: asked.append(text) or embed(text), dry_run=True)  # type: ignore[func-returns-value]
     assert found.fusion != DEFAULT_FUSION == index.config.fusion
     assert sorted(asked) == sorted(judged().queries.values())
-    assert found.to_dict()["queries"] == SIZE
+    plain = json.loads(json.dumps(found.to_dict()))
+    assert plain["queries"] == SIZE
+    assert plain["measured"][1] == {"fusion": asdict(WORDS_ALONE), "ndcg@10": 1}
     with pytest.raises(ParameterError, match="embed_query must be a callable"):
         calibrate_fusion(index, judged(), [])  # type: ignore[arg-type]
 

@@ -64,6 +64,7 @@ def test_synonyms_that_are_set_once_find_by_http_and_mcp(asker: Any, index: BM25
         ("search", {"query": "a", "k": 51}, "error: k must be an int in 1..50, got 51"),
         ("explain", {"query": "a", "id": "none"}, "error: no chunk 'none' in the default namespace of the index"),
         ("statistics", {"k": 1000}, "error: k must be"),
+        ("statistics", {"prefix": "no", "terms": "notice"}, "error: a prefix needs k, the number of terms to list"),
         ("chunks", {}, "error: exactly one of id and source must be given"),
         ("chunks", {"id": "a", "source": "b"}, "error: exactly one of id and source must be given"),
         ("find", {}, "error: pattern is missing"),

@@ -183,6 +183,10 @@ def test_chunks_are_read_by_id_and_by_source(asker: Any) -> None:
     assert (ids(page["chunks"]), page["total"], page["offset"]) == (["law.txt#1"], 3, 1)
     page = asker.get(f"{API}/chunks", source="law.txt", around="law.txt#2", limit=2).json()
     assert (ids(page["chunks"]), page["offset"]) == (["law.txt#2"], 2)
+    page = asker.get(f"{API}/chunks", source="law.txt", around="gone")
+    assert_refused(page, 404, "not_found", "no chunk of the source 'law.txt' has the id 'gone'")
+    page = asker.get(f"{API}/chunks", source="law.txt", around="law.txt#2", offset=1)
+    assert_refused(page, 400, "bad_request", "either offset or around")
     assert asker.get(f"{API}/chunks/x", namespace="tenant").json()["id"] == "x"
     assert_refused(asker.get(f"{API}/chunks/x"), 404, "not_found")
 
