@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 
 import pytest
@@ -14,7 +15,7 @@ class Clocks:
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.now = time.time()
-        self.monotonic = time.monotonic()
+        self.monotonic = float(math.ceil(time.monotonic()))  # whole, so that differences are exact
         patch.setattr(time, "time", self._look)
         patch.setattr(time, "time_ns", lambda: int(self._look() * 1e9))
         patch.setattr(time, "monotonic", lambda: self.monotonic)
