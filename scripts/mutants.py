@@ -45,7 +45,7 @@ MUTANTS = [
     Mutant("index/scoped", "if name in self.part.namespaces]", "]"),
     Mutant("serving/served", "access.place(read())", "read()"),
     # The steps of a write
-    Mutant(WRITER, "            self.recover()\n", ""),
+    Mutant(WRITER, "            self.recover()\n", "            pass\n"),
     Mutant(WRITER, '"b" if occupied == "a" else "a"', '"a"'),
     Mutant(WRITER, "list(changes), Contribution.of_rows(before))", "list(changes), Contribution.of_rows([]))"),
     Mutant(WRITER, "Contribution.of_rows([*kept, *rows])", "Contribution.of_rows(rows)"),
@@ -96,7 +96,7 @@ MUTANTS = [
     Mutant("statistics/corpus", "int(len(ids) > 0 and ids[0] == NO_TERMS_ID)", "0"),
     Mutant("weighting/idf", "return mean if abs(mean) > ROUNDING else 0.0", "return mean"),
     # One moment, and nobody waits
-    Mutant(LIVE, "            self._writer.recover()\n        self.refresh()", "        self.refresh()"),
+    Mutant(LIVE, "self._writer.recover()\n        self.refresh()", "pass\n        self.refresh()"),
     Mutant(
         LIVE, "with self._store.write_lock, self._noting_loss():\n            changed", "if True:\n            changed"
     ),

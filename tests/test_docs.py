@@ -400,10 +400,11 @@ def test_every_room_is_in_the_table_of_the_architecture() -> None:
     assert sorted(named) == sorted(modules)
 
 
-def test_every_mutant_is_of_code_that_is_there() -> None:
+def test_every_mutant_is_of_code_that_is_there_and_compiles() -> None:
     for mutant in MUTANTS:
         code = (PACKAGE / f"{mutant.module}.py").read_text(encoding="utf-8")
         assert code.count(mutant.old) == 1, mutant
+        compile(code.replace(mutant.old, mutant.new), mutant.module, "exec")  # else any test would notice
 
 
 def test_every_event_is_in_the_table_with_its_level() -> None:
