@@ -44,6 +44,13 @@ def test_a_byte_order_mark_overrides_what_is_given() -> None:
     assert decode("\ufeff劳".encode("utf-16-le"), "a", "gbk") == ("劳", "utf-16-le")
 
 
+def test_one_bad_byte_after_a_byte_order_mark_is_told_and_read_as_without_one() -> None:
+    text = "Größe der Pumpe: über 9 ".encode()
+    assert decode(b"\xef\xbb\xbf" + text + b"\xff", "a") == decode(text + b"\xff", "a")
+    with pytest.raises(InputError, match="a: not UTF-8 at byte 4 of the file"):
+        decode(b"\xef\xbb\xbfa\xff\xfe\xff", "a")
+
+
 def test_what_a_text_declares_is_taken_if_it_is_true() -> None:
     assert decode("劳动".encode("gb18030"), "a", None, "gb2312") == ("劳动", "gb18030")
     assert decode(LAW.encode("gb18030"), "a", None, "utf-8")[1] in ("gb18030", "")
