@@ -516,6 +516,13 @@ def test_damaged_files_fail_alone(tmp_path: Path, index: BM25Index, name: str, c
     assert report.files == 1
 
 
+@pytest.mark.parametrize("name", ["a.docx", "a.pptx", "a.xlsx"])
+def test_an_office_file_with_a_password_says_so(tmp_path: Path, name: str) -> None:
+    path = write(tmp_path / name, b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600))
+    with pytest.raises(InputError, match="it needs a password"):
+        read_document(path)
+
+
 def test_an_archive_that_unpacks_to_too_much_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rag_bm25.ingestion.formats.archives.MAX_UNPACKED", 1_000)
     path = make_zip(tmp_path / "bomb.epub", {"a": "x" * 1_001})
