@@ -9,7 +9,7 @@ from rag_bm25.ingestion.formats.archives import open_archive
 from rag_bm25.ingestion.formats.building import TextBuilder
 from rag_bm25.ingestion.formats.drawings import chart_rows, diagram_lines
 from rag_bm25.ingestion.formats.numbering import formula_text
-from rag_bm25.ingestion.formats.properties import core_title
+from rag_bm25.ingestion.formats.properties import comments, core_title, write_comments
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -31,7 +31,7 @@ def extract(file: BinaryIO, *, hidden: bool, repeated: bool, **_options: object)
     import pptx
 
     with open_archive(file) as archive:
-        title = core_title(archive)
+        title, texts = core_title(archive), comments(archive)
     builder, footers = TextBuilder(repeated=repeated), set[str]()
     for slide in pptx.Presentation(file).slides:
         builder.page()
@@ -42,6 +42,7 @@ def extract(file: BinaryIO, *, hidden: bool, repeated: bool, **_options: object)
             builder.left_out[HIDDEN] += unseen.size
         else:
             _write_slide(builder, slide, footers)
+    write_comments(builder, texts, hidden=hidden)
     return builder.build(title, builder.first_heading)
 
 
