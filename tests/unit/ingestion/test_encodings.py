@@ -97,6 +97,20 @@ def test_zeros_in_a_plain_text_are_not_taken_for_chinese(data: bytes) -> None:
     assert decode("名字 name 一".encode("utf-16-le"), "a") == ("名字 name 一", "utf-16-le")
 
 
+def test_a_first_row_of_many_bytes_has_an_encoding_too(tmp_path: Path, index: BM25Index) -> None:
+    pytest.importorskip("chardet")
+    rows = f"id,text\n1,{LAW * 999}\n2,{LAW}\n".encode("gb18030")
+    assert not run(index, write(tmp_path / "a.csv", rows)).rejected
+    assert {chunk.id.partition("#")[0] for chunk in index.chunks()} == {"1", "2"}
+
+
+def test_a_long_row_that_is_no_text_is_rejected(tmp_path: Path, index: BM25Index) -> None:
+    rows = b"id,text\n1,a\n2," + b"\xff" * 999 + b"\n"
+    path = write(tmp_path / "a.csv", rows)
+    report = ingest(index, find_files([path]), options=ReadOptions(encoding="utf-8"))
+    assert report.reasons == [f"{path} line 3: text (id '2') has a lone surrogate at character 0"]
+
+
 def test_one_bad_byte_does_not_make_another_encoding() -> None:
     for text in ("打开下部阀门并等待十分钟。" * 9, "Close the valve – it’s on the left, near the café. ", "é\n" * 9):
         assert decode(text.encode() + b"\xe6\x9c", "a") == (f"{text}\ufffd", "utf-8, damaged")
