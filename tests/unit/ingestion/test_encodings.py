@@ -11,6 +11,7 @@ from rag_bm25 import BM25Index
 from rag_bm25.errors import InputError, ParameterError
 from rag_bm25.ingestion import find_files, ingest
 from rag_bm25.ingestion.encodings import decode, is_mostly_utf8
+from rag_bm25.ingestion.lines import line_encoding
 from rag_bm25.ingestion.reading import ReadOptions
 
 LAW = "第一条 为了保护劳动者的合法权益，调整劳动关系，建立和维护适应社会主义市场经济的劳动制度，根据宪法，制定本法。"
@@ -102,6 +103,13 @@ def test_a_first_row_of_many_bytes_has_an_encoding_too(tmp_path: Path, index: BM
     rows = f"id,text\n1,{LAW * 999}\n2,{LAW}\n".encode("gb18030")
     assert not run(index, write(tmp_path / "a.csv", rows)).rejected
     assert {chunk.id.partition("#")[0] for chunk in index.chunks()} == {"1", "2"}
+
+
+@pytest.mark.parametrize("name", ["utf-16-le", "utf-16-be"])
+def test_many_rows_in_utf16_without_a_mark_tell_it(tmp_path: Path, name: str) -> None:
+    rows = "id,text\n" + "".join(f"{number},row\n" for number in range(5_000))
+    with write(tmp_path / "a.csv", rows.encode(name)).open("rb") as file:
+        assert line_encoding(file) == (name, 0)
 
 
 def test_a_long_row_that_is_no_text_is_rejected(tmp_path: Path, index: BM25Index) -> None:
