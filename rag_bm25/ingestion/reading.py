@@ -326,10 +326,10 @@ def _pieces_of_row(
 
 def _cut_row(id_: str, whole: str, split: Splitter) -> Iterator[tuple[str, str, dict[str, int]]]:
     """Yield the id, the text and the place of each chunk of a row."""
-    if split.length(whole) <= split.longest:
+    parts = split.split(whole) if split.length(whole) > split.longest else []
+    if not parts:  # it is short, or has no word to be cut by
         yield id_, whole, {"chunk": 0}
         return
-    parts = split.split(whole)
     for n, part in enumerate(parts):
         place = {"chunk": n, "start_index": part.start, "end_index": part.end}
         yield (id_ if len(parts) == 1 else f"{id_}#{n}"), part.text_of(whole), place

@@ -55,6 +55,12 @@ def test_blank_lines_before_the_names_are_none(tmp_path: Path, index: BM25Index)
     assert ids(index) == ["7"]
 
 
+def test_a_row_without_a_word_is_stored_however_long(tmp_path: Path, index: BM25Index) -> None:
+    rows = {"short": "😀", "long": "😀" * 999}
+    run(index, write(tmp_path / "a.csv", "id,text\n" + "".join(f"{name},{text}\n" for name, text in rows.items())))
+    assert {chunk.id: chunk.text for chunk in index.chunks()} == rows
+
+
 def test_a_quote_that_is_not_closed_names_all_lines_that_it_takes(tmp_path: Path, index: BM25Index) -> None:
     path = write(tmp_path / "a.csv", 'id,text\n1,one\n2,"two\n3,three\n4,four\n')
     where = f"{path} line 5: not CSV: unexpected end of data"
