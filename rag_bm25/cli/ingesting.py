@@ -223,7 +223,7 @@ def ingest(
                 **writing,
             )
             seconds = time.perf_counter() - start
-        files.note(report.failed)
+        files.note(report.failed, report.rejected)
         return tell(report, seconds, "file", count(report.files, "file"), skipped=found.skipped)
 
     if origin.from_collection is not None:

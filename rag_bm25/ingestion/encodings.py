@@ -69,7 +69,7 @@ def decode(data: bytes, where: str, encoding: str | None = None, declared: str |
     """
     for mark, name in MARKS.items():
         if data.startswith(mark):
-            return _decode_as(data[len(mark) :], name, where, skipped=len(mark)), _unless_utf8(name)
+            return _decode_marked(data, mark, name, where)
     if encoding is not None:
         name = check_encoding(encoding)
         return _decode_as(data, name, where), _unless_utf8(name)
@@ -86,6 +86,13 @@ def decode(data: bytes, where: str, encoding: str | None = None, declared: str |
     if not name:
         return str(utf8), ""  # with NULs, which the checks of texts refuse
     return _decode_as(data, name, where), name
+
+
+def _decode_marked(data: bytes, mark: bytes, name: str, where: str) -> tuple[str, str]:
+    rest = data[len(mark) :]
+    if name == "utf-8" and _try(rest, name) is None and is_mostly_utf8(rest):
+        return rest.decode(name, "replace"), DAMAGED
+    return _decode_as(rest, name, where, skipped=len(mark)), _unless_utf8(name)
 
 
 def _fitting(data: bytes, supposed: str | None) -> str:

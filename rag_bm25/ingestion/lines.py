@@ -49,6 +49,10 @@ def line_encoding(file: BinaryIO, encoding: str | None = None) -> tuple[str, int
     if is_mostly_utf8(sample):
         return "utf-8", 0
     whole = sample.rpartition(b"\n")[0] if len(sample) == SAMPLE_BYTES else sample
+    if b"\0" in sample:  # as UTF-16 has it, in pairs of bytes
+        whole = whole[: len(whole) // 2 * 2]
+    elif whole.isascii():  # what is in another encoding is in the last line
+        whole = sample + file.readline(MAX_DOCUMENT_BYTES)
     return decode(whole, file.name)[1] or "utf-8", 0
 
 

@@ -23,8 +23,10 @@ WRAPPED = re.compile(rf"(?<={_CJK}) ?\n[ \t]*(?={_CJK})")
 BREAK_AFTER = re.compile(rf"(?<={_CJK}) ?\n[ \t]*\Z")
 _REFERENCE = re.compile(r"(?<!\\)&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
 _PUNCTUATION = r"[!-/:-@\[-_{}~]"  # without ` and |, which mark code and cells where they are no longer escaped
+_INDENT = r"(?: {4}|\t)"
 _CODE = (
     r"(?<![`\\])(?P<ticks>`{1,2})(?!`)[^`\n]{1,500}(?P=ticks)|(?<=\n\n)(?:(?: {4}|\t).*\n?)+"
+    rf"|(?<=\n){_INDENT}[ \t]*(?P<inner>`{{3,8}}|~{{3,8}})[^`\n]*\n(?:(?:{_INDENT}.*)?\n)*?{_INDENT}[ \t]*(?P=inner)"
     r"|\$\$[^$]{1,5000}\$\$|(?<![\\$])\$(?=[^\s$])[^$\n]{1,500}(?<=\S)\$(?!\d)"  # formulas have marks of their own
 )
 _RENDERED = re.compile(rf"(?P<code>{_CODE})|{_REFERENCE.pattern}|{WRAPPED.pattern}|\\(?P<escaped>{_PUNCTUATION})")

@@ -315,6 +315,8 @@ def _pieces_of_row(
     id_, (title, text) = row_id(row, names, options.id_prefix.replace("{source}", source)), row_parts(row, names)
     own = row_metadata(row, names)
     whole = join_title(title, text)  # also where the title is a field: hits, rerankers and models read the text
+    if fault := find_bad_character(whole):  # which is no word, so that a chunk of it alone would be left out
+        raise InputError(f"{row.where}: text (id {id_!r}) has {fault}")
     pieces = (
         Piece(piece_id, part, {**_row_place(source, place, own), **own}, row.where, row.end)
         for piece_id, part, place in _cut_row(id_, whole, split)
@@ -324,10 +326,10 @@ def _pieces_of_row(
 
 def _cut_row(id_: str, whole: str, split: Splitter) -> Iterator[tuple[str, str, dict[str, int]]]:
     """Yield the id, the text and the place of each chunk of a row."""
-    if split.length(whole) <= split.longest:
+    parts = split.split(whole) if split.length(whole) > split.longest else []
+    if not parts:  # it is short, or has no word to be cut by
         yield id_, whole, {"chunk": 0}
         return
-    parts = split.split(whole)
     for n, part in enumerate(parts):
         place = {"chunk": n, "start_index": part.start, "end_index": part.end}
         yield (id_ if len(parts) == 1 else f"{id_}#{n}"), part.text_of(whole), place

@@ -242,6 +242,19 @@ class Splitter:
             low, high = (middle, high) if self.length(text[start:middle]) <= most else (low, middle - 1)
         return low
 
+    def _reach_back(self, text: str, start: int, end: int) -> int:
+        """Return the start of the longest part up to `end`, and after `start`, that is not longer than the overlap."""
+        if self.length is len:
+            return max(start + 1, end - self.overlap)
+        width = 4 * self.overlap + 16
+        while end - width > start and self.length(text[end - width : end]) <= self.overlap:
+            width *= 2
+        low, high = max(start + 1, end - width), end
+        while low < high:
+            middle = (low + high) // 2
+            low, high = (low, middle) if self.length(text[middle:end]) <= self.overlap else (middle + 1, high)
+        return low
+
     def _leave(self, text: str, end: int) -> int:
         """Return the last cut that leaves the minimum length before `end`."""
         if self.length is len:
@@ -253,14 +266,10 @@ class Splitter:
 
     def _step_back(self, outline: _Outline, start: int, cut: int, rank: Rank) -> int:
         """Return where the chunk after a cut begins: at a sentence within the overlap, or a word if one was cut."""
-        text, low = outline.text, cut
+        text = outline.text
         if rank < Rank.SENTENCE or not self.overlap:
             return cut
-        if self.length is len:
-            low = max(start + 1, cut - self.overlap)
-        else:
-            while low - 1 > start and self.length(text[low - 1 : cut]) <= self.overlap:
-                low -= 1
+        low = self._reach_back(text, start, cut)
         sentences = outline.breaks.sentences(low, cut - 1)
         if (found := next((end for end in sentences if _WORD.search(text, end, cut)), None)) is not None:
             return found

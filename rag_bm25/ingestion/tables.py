@@ -32,9 +32,9 @@ def read_csv(
 ) -> Iterator[Row]:
     """Read a CSV file whose first row has the names; the delimiter is the most frequent one there, or declared."""
     lines = _Lines(read_lines(file, encoding))
-    first = next(lines, "")
+    first = _next_line(lines)
     declared = _DECLARED.fullmatch(first)
-    first = next(lines, "") if declared else first
+    first = _next_line(lines) if declared else first
     if not first:
         return
     delimiter = declared[1] if declared else max(DELIMITERS, key=first.count)
@@ -55,12 +55,21 @@ def read_csv(
             reject(InputError(f"{lines.where}: {needed}, got {len(cells)}"))
 
 
+def _next_line(lines: _Lines) -> str:
+    """Return the next line with a text, "" at the end."""
+    return next(filter(str.strip, lines), "")
+
+
 def _next_cells(reader: Iterator[list[str]], lines: _Lines, reject: Reject) -> list[str] | None:
     """Return the next row, an empty one if it is wrong, None at the end."""
+    before = lines.number
     try:
         return next(reader, None)
     except csv.Error as error:
-        reject(InputError(f"{lines.where}: not CSV: {error}"))
+        num_lines = lines.number - before
+        begun = f"its row begins in line {before + 1:,}, as where a quote is not closed"
+        rest = f"; {begun}: {num_lines:,} lines are not read" if num_lines > 1 else ""
+        reject(InputError(f"{lines.where}: not CSV: {error}{rest}"))
         return []
 
 
@@ -69,7 +78,7 @@ class _Lines:
 
     def __init__(self, lines: Iterator[Line]) -> None:
         self._lines = lines
-        self.where, self.end = "", 0
+        self.where, self.end, self.number = "", 0, 0
 
     def __iter__(self) -> _Lines:
         return self
@@ -77,6 +86,7 @@ class _Lines:
     def __next__(self) -> str:
         line = next(self._lines)
         self.where, self.end = line.where, line.end
+        self.number += 1
         return line.decode("surrogateescape")
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from rag_bm25.errors import RagBM25Error
 from rag_bm25.ingestion.files import os_error_message
+from rag_bm25.ingestion.rows import ROW_SUFFIXES
 from rag_bm25.ingestion.source_names import SourceNames
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ class Watcher:
         self._unreadable: Collection[Path] = ()
         self._unreadable_now: Collection[Path] = ()
         self._failed: Collection[str] = ()  # sources
+        self._rejected: set[str] = set()  # sources that had wrong rows: ids that others have, and may lose
         self._gone: set[Path] = set()  # since the index has read them
         self._wait, self._due = RETRY, 0.0
 
@@ -60,14 +62,16 @@ class Watcher:
         """
         if self._known and not _are_named(self._known, roots):
             self._tell("the index no longer has the files, as if it was dropped: all of them are ingested again")
-            self._known, self._gone, self._failed = {}, set(), ()
+            self._known, self._gone, self._failed, self._rejected = {}, set(), (), set()
         self._roots = roots
         found = self._look()
         self._gone = (self._gone | self._known.keys()) - self._now.keys()
         if not self._known:
             return found
         names = SourceNames(roots, lambda _name, _is_folder: False)
-        changed = [file for file in found.files if self._is_changed(file) or names.source_of(file.path) in self._failed]
+        differing = {*self._gone, *(file.path for file in found.files if self._is_changed(file))}
+        again = {*self._failed, *(self._rejected if any(map(_has_rows, differing)) else ())}
+        changed = [file for file in found.files if file.path in differing or names.source_of(file.path) in again]
         paths = [*(file.path for file in changed), *sorted(self._gone)]
         return replace(found, files=changed, given=dict.fromkeys(paths, False), root=None, name=None, whole=found)
 
@@ -79,9 +83,13 @@ class Watcher:
         else:
             self.note()
 
-    def note(self, failed: Collection[str] = ()) -> None:
-        """Note that the files that were taken have been ingested, but for those of the sources that failed."""
+    def note(self, failed: Collection[str] = (), rejected: Collection[str] = ()) -> None:
+        """Note that the files that were taken have been ingested, but for those of the sources that failed.
+
+        Those with rejected rows are taken again when other rows have changed: an id may have become free.
+        """
         self._known, self._unreadable, self._failed = self._now, self._unreadable_now, failed
+        self._rejected.update(rejected)
         if not failed:
             self._gone, self._wait = set(), RETRY
         self._due = time.monotonic() + self._wait
@@ -134,6 +142,10 @@ class Watcher:
 
     def _is_changed(self, file: SourceFile) -> bool:
         return self._now.get(file.path) != self._known.get(file.path)
+
+
+def _has_rows(path: Path) -> bool:
+    return path.suffix.lower() in ROW_SUFFIXES
 
 
 def _take_snapshot(files: Sequence[SourceFile]) -> Snapshot:

@@ -219,6 +219,18 @@ def test_a_file_that_failed_is_read_again_after_a_while(
     assert sources() == {"docs/law.txt": 1, "docs/note.md": 1}
 
 
+def test_a_row_is_taken_when_the_file_that_had_its_id_is_gone(folder: Path, meanwhile: Any) -> None:
+    row = '{"id": "k", "text": "pump"}\n'
+    (folder / "a.jsonl").write_text(row)
+    meanwhile(
+        lambda: (folder / "b.jsonl").write_text(row),
+        lambda: (folder / "new.txt").write_text("no rows"),
+        lambda: (folder / "a.jsonl").unlink(),
+    )
+    assert run("ingest", folder, "--watch", "--prune").stderr.count("the id 'k' belongs to docs/a.jsonl") == 1
+    assert sources() == {"docs/b.jsonl": 1, "docs/law.txt": 1, "docs/new.txt": 1, "docs/note.md": 1}
+
+
 def test_a_file_that_is_deleted_below_a_folder_that_could_not_be_read_is_pruned(
     folder: Path, meanwhile: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,11 +14,16 @@ if TYPE_CHECKING:
 
 MAX_UNPACKED = 512 << 20  # bytes
 MAX_MEMBERS = 20_000
+COMPOUND = bytes.fromhex("d0cf11e0a1b11ae1")  # begins the files of former Office, and those with a password
 
 
 @contextmanager
 def open_archive(file: BinaryIO) -> Iterator[zipfile.ZipFile]:
     """Open an archive of a bounded size; zipfile never yields more than the declared size of a member."""
+    if file.read(len(COMPOUND)) == COMPOUND:
+        raise InputError(
+            "it needs a password, or is a file of Office before 2007 (.doc, .xls, .ppt) under another name"
+        )
     try:
         with zipfile.ZipFile(file) as archive:
             members = archive.infolist()

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 MAX_TEXT = 64 << 20  # characters of a document
 
 _SPACE = re.compile(r"[ \t\r\n\f\v\xa0]+")
-_UNSTORABLE = re.compile("[\0\ud800-\udfff\ufffe\uffff]")
+UNSTORABLE = re.compile("[\0\ud800-\udfff\ufffe\uffff]")
 
 
 class TextBuilder:
@@ -53,7 +53,7 @@ class TextBuilder:
 
     def write(self, text: str) -> None:
         """Append text to the line."""
-        text = _UNSTORABLE.sub("", text)
+        text = UNSTORABLE.sub("", text)
         if text:
             self._append(text)
             self._newlines = len(text) - len(text.rstrip("\n"))
@@ -101,7 +101,7 @@ class TextBuilder:
 
     def heading(self, level: int, text: str, title: str = "") -> None:
         """Append a heading, whose title may be without the number that the text has."""
-        plain = " ".join(_UNSTORABLE.sub("", text).split())
+        plain = " ".join(UNSTORABLE.sub("", text).split())
         if plain:
             self.new_line(2)
             start = self._size
@@ -120,7 +120,7 @@ class TextBuilder:
 
     def build(self, *titles: str) -> Document:
         """Return the document, with the first of some texts that is a title."""
-        plain = (" ".join(_UNSTORABLE.sub("", title).split()) for title in titles)
+        plain = (" ".join(UNSTORABLE.sub("", title).split()) for title in titles)
         title = next(filter(is_title, plain), "")
         left_out = dict(+self.left_out)
         return Document("".join(self._parts), title, bounded(self._headings), tuple(self._pages), left_out=left_out)

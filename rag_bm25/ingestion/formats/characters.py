@@ -29,6 +29,7 @@ NO_SPAN = Span(0, 0, 0, 0, "")
 _BOLD = re.compile(rb"bold|black|heavy|demi|[-,]bd|cmbx", re.IGNORECASE)
 _HYPHENS = "".join(HYPHENS[:2])
 _WORD = re.compile(rf"[^\s\u200b\ufeff{_HYPHENS}]+[{_HYPHENS}]?|[{_HYPHENS}]")
+_RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
 _PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 _CONTROL = re.compile(r"[\0\1\x03-\x08\x0e-\x1f\x7f]")  # a letter whose font does not tell what it is
 
@@ -60,12 +61,13 @@ def read_page(page: Any) -> Page:
     size = (right - left, top - bottom) if turned % 2 == 0 else (top - bottom, right - left)
     upright = rows_of(spans.pop(turned, []))
     aside = [row for _, each in sorted(spans.items()) for row in rows_of(each)]
-    rules = _rules(page, turned) if sum(len(row) > 1 for row in upright) >= MIN_ROWS else Rules()
+    width = size[0] if characters.is_mirrored else None
+    rules = _rules(page, turned, width) if sum(len(row) > 1 for row in upright) >= MIN_ROWS else Rules()
     return Page(*size, upright, aside, rules)
 
 
-def _rules(page: Any, turned: int) -> Rules:
-    """Read the lines and boxes of a page; a drawing of very many has no tables."""
+def _rules(page: Any, turned: int, mirrored: float | None) -> Rules:
+    """Read the lines and boxes of a page, given its width if it is mirrored; a drawing of very many has no tables."""
     from pypdfium2 import raw
 
     count = raw.FPDFPage_CountObjects(page.raw)
@@ -80,7 +82,10 @@ def _rules(page: Any, turned: int) -> Rules:
             x0, y0, x1, y1 = (edge.value for edge in edges)
             is_line = min(x1 - x0, y1 - y0) <= THIN
             if is_line or (raw.FPDFPath_GetDrawMode(path, byref(fill), byref(is_drawn)) and is_drawn.value):
-                found.append(_turned((x0, y0, x1, y1), turned, page.get_bbox()))
+                left, top, right, bottom = _turned((x0, y0, x1, y1), turned, page.get_bbox())
+                found.append(
+                    (left, top, right, bottom) if mirrored is None else (mirrored - right, top, mirrored - left, bottom)
+                )
     return Rules.of(found)
 
 
@@ -109,6 +114,8 @@ class _Characters:
         if len(text) != count:  # some have no text, or two units
             text = "".join(chr(raw.FPDFText_GetUnicode(self._page, at)) for at in range(count))
         self._text = _CONTROL.sub("\ufffd", text)
+        # What is read from the right to the left is mirrored, so that everything else reads to the right.
+        self.is_mirrored = 2 * len(_RIGHT_TO_LEFT.findall(text)) > sum(map(str.isalpha, text))
 
     def spans(self) -> Iterator[tuple[int, Span]]:
         """Yield the text of one style on a line, with its direction."""
@@ -148,8 +155,14 @@ class _Characters:
         for match in _WORD.finditer(self._text):
             for start, end, box, style in self._whole(match.start(), match.end()):
                 if box[0] <= right and box[2] >= left and box[1] <= top and box[3] >= bottom:
-                    place = _TURNS[style.direction](box, style, self._box)
+                    place = self._place(box, style)
                     yield start, end, style.direction, Span(*place, style.size, self._text[start:end], style.is_bold)
+
+    def _place(self, box: _Box, style: _Style) -> _Place:
+        x0, x1, y = _TURNS[style.direction](box, style, self._box)
+        along = style.direction % 2
+        width = self._box[2 + along] - self._box[along]
+        return (width - x1, width - x0, y) if self.is_mirrored else (x0, x1, y)
 
     def _whole(self, start: int, end: int) -> list[tuple[int, int, _Box, _Style]]:
         """Return a word, or its characters, if they do not stand on one line beside each other."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from email.message import MIMEPart
 from email.parser import BytesParser
 from email.policy import default
 from email.utils import parsedate_to_datetime
@@ -12,7 +13,8 @@ from rag_bm25.ingestion.formats.building import TextBuilder
 from rag_bm25.ingestion.formats.html import write_html
 
 if TYPE_CHECKING:
-    from email.message import EmailMessage, MIMEPart
+    from collections.abc import Iterator
+    from email.message import EmailMessage
     from typing import BinaryIO
 
     from rag_bm25.ingestion.documents import Document
@@ -32,11 +34,7 @@ def extract(file: BinaryIO, *, hidden: bool, repeated: bool, **_options: object)
 def _write(builder: TextBuilder, message: EmailMessage) -> None:
     builder.heading(1, str(message["Subject"] or ""))
     builder.paragraph("\n".join(f"{name}: {_header(message, name)}" for name in HEAD if message[name]))
-    body = message.get_body(("plain", "html"))
-    if body is not None:
-        _write_text(builder, body)
-    for part in message.iter_attachments() if message.is_multipart() else ():
-        _write_attachment(builder, part)
+    _write_part(builder, message)
 
 
 def _header(message: EmailMessage, name: str) -> str:
@@ -48,14 +46,39 @@ def _header(message: EmailMessage, name: str) -> str:
         return text
 
 
-def _write_attachment(builder: TextBuilder, part: MIMEPart) -> None:
-    """Write a message or a text that is shown with another, or else the name of a file."""
-    if part.get_content_type() == "message/rfc822":
+def _write_part(builder: TextBuilder, part: MIMEPart) -> None:
+    """Write a message, a text that is shown, or what parts have of them; of a file, write its name."""
+    kind, is_broken = part.get_content_type(), part.get_content_maintype() == "multipart" and not part.is_multipart()
+    if kind == "message/rfc822":
         _write(builder, cast("EmailMessage", part.get_payload(0)))
-    elif part.get_content_type() in SHOWN and not part.is_attachment():
+    elif is_broken or (kind in SHOWN and not part.is_attachment()):
         _write_text(builder, part)
+    elif kind.startswith("multipart/"):
+        for each in _shown_parts(part):
+            _write_part(builder, each)
     elif name := part.get_filename():
         builder.paragraph(f"Attachment: {name}")
+
+
+def _shown_parts(part: MIMEPart) -> Iterator[MIMEPart]:
+    """Yield the parts that a program shows: of alternatives one, and the files of the others; no pictures of a page."""
+    parts = list(part.iter_parts())
+    if part.get_content_subtype() == "alternative":
+        best = next((each for kind in SHOWN for each in parts if _has_text(each, kind)), None)
+        for each in parts:
+            yield from [each] if each is best else filter(MIMEPart.is_attachment, each.walk())
+    else:
+        is_page = part.get_content_subtype() == "related"
+        yield from (each for each in parts if each.is_attachment() or not (is_page and _is_picture(each)))
+
+
+def _has_text(part: MIMEPart, kind: str) -> bool:
+    texts = (each for each in part.walk() if each.get_content_type() == kind and not each.is_attachment())
+    return any(bytes(each.get_payload(decode=True)).strip() for each in texts)
+
+
+def _is_picture(part: MIMEPart) -> bool:
+    return part.get_content_maintype() == "image"
 
 
 def _write_text(builder: TextBuilder, part: MIMEPart) -> None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from rag_bm25.errors import InputError
+from rag_bm25.ingestion.formats.building import UNSTORABLE
 from rag_bm25.ingestion.markup import read_markdown
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def _blocks(cell: Any) -> Iterator[str]:
 
 
 def _text(lines: Any) -> str:
-    return lines if isinstance(lines, str) else "".join(lines)
+    return UNSTORABLE.sub("", lines if isinstance(lines, str) else "".join(lines))
 
 
 def _fenced(text: str) -> str:

@@ -184,7 +184,7 @@ def write_formulas(document: ET.Element) -> None:
     for parent in list(document.iter()):
         for at, child in enumerate(parent):
             if child.tag.endswith(FORMULAS):
-                run = text_run(namespace, " ".join(_text(child).split()))
+                run = text_run(namespace, " ".join(formula_text(child).split()))
                 run.tail = child.tail
                 parent[at] = run
 
@@ -194,9 +194,10 @@ def in_brackets(text: str) -> str:
     return f"({text.strip()})" if len(text.strip()) > 1 else text.strip()
 
 
-def _text(element: ET.Element) -> str:
+def formula_text(element: ET.Element) -> str:
+    """Return the text of a formula, or of a part of one."""
     name = element.tag.rpartition("}")[2]
-    text = (element.text or "") if name == "t" else "".join(map(_text, element))
+    text = (element.text or "") if name == "t" else "".join(map(formula_text, element))
     if name == "d":
         brackets = element.find("{*}dPr")
         return _sign(brackets, "begChr", "(") + text + _sign(brackets, "endChr", ")")

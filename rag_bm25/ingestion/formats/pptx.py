@@ -8,7 +8,8 @@ from rag_bm25.ingestion.documents import HIDDEN, NUMBERS, RUNNING
 from rag_bm25.ingestion.formats.archives import open_archive
 from rag_bm25.ingestion.formats.building import TextBuilder
 from rag_bm25.ingestion.formats.drawings import chart_rows, diagram_lines
-from rag_bm25.ingestion.formats.properties import core_title
+from rag_bm25.ingestion.formats.numbering import formula_text
+from rag_bm25.ingestion.formats.properties import comments, core_title, write_comments
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 OFF = {"0", "false"}  # values of the attribute that shows a slide
 DIAGRAM = "{http://schemas.openxmlformats.org/drawingml/2006/diagram}relIds"
 DATA = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}dm"
+ALTERNATIVES = "{http://schemas.openxmlformats.org/markup-compatibility/2006}AlternateContent"
+FORMULA = "{http://schemas.microsoft.com/office/drawing/2010/main}m"
+TEXT = "{http://schemas.openxmlformats.org/drawingml/2006/main}t"
 NUMBER, FOOTERS = "sldNum", {"dt", "ftr"}  # kinds of what masters put on each slide
 
 
@@ -27,17 +31,32 @@ def extract(file: BinaryIO, *, hidden: bool, repeated: bool, **_options: object)
     import pptx
 
     with open_archive(file) as archive:
-        title = core_title(archive)
+        title, texts = core_title(archive), comments(archive)
     builder, footers = TextBuilder(repeated=repeated), set[str]()
     for slide in pptx.Presentation(file).slides:
         builder.page()
+        _rewrite(slide.element)
         if slide.element.get("show") in OFF and not hidden:
             unseen = TextBuilder()
             _write_slide(unseen, slide, set())
             builder.left_out[HIDDEN] += unseen.size
         else:
             _write_slide(builder, slide, footers)
+    write_comments(builder, texts, hidden=hidden)
     return builder.build(title, builder.first_heading)
+
+
+def _rewrite(slide: Any) -> None:
+    """Put what the parser knows in place of alternatives, as boxes with formulas are, and of formulas."""
+    for found in list(slide.iter(FORMULA)):
+        run, text = found.makeelement(TEXT.replace("}t", "}r")), found.makeelement(TEXT)
+        text.text, run.tail = " ".join(formula_text(found).split()), found.tail
+        run.append(text)
+        found.getparent().replace(found, run)
+    for found in list(slide.iter(ALTERNATIVES)):
+        parent, forms = found.getparent(), [each for each in found if next(each.iter(TEXT), None) is not None]
+        at = parent.index(found)
+        parent[at : at + 1] = list(next(iter(forms or found), ()))
 
 
 def _write_slide(builder: TextBuilder, slide: Any, footers: set[str]) -> None:

@@ -1,14 +1,22 @@
-"""Read the properties of Office documents."""
+"""Read the properties and comments of Office documents."""
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
+from rag_bm25.ingestion.documents import COMMENTS
+
 if TYPE_CHECKING:
     import zipfile
+    from collections.abc import Iterable, Iterator
+
+    from rag_bm25.ingestion.formats.building import TextBuilder
 
 MAX_PROPERTIES = 1 << 20  # bytes
+THREAD = "tc="  # begins the author of a comment that former programs show in place of a thread
+_COMMENTS = re.compile(r"(?:xl|ppt)/(?:threadedC|c)omments?[\w/.{}-]*\.xml")
 TITLE = "{http://purl.org/dc/elements/1.1/}title"
 
 
@@ -20,3 +28,31 @@ def core_title(archive: zipfile.ZipFile) -> str:
     except (KeyError, ET.ParseError):
         return ""
     return (title or "").strip()
+
+
+def comments(archive: zipfile.ZipFile) -> list[str]:
+    """Return the comments of sheets or slides."""
+    names = sorted(filter(_COMMENTS.fullmatch, archive.namelist()))
+    roots = (ET.fromstring(archive.read(name)) for name in names)  # noqa: S314  # expat bounds entities
+    return [text for root in roots for text in map(" ".join, map(str.split, _comments(root))) if text]
+
+
+def _comments(root: ET.Element) -> Iterator[str]:
+    authors = {str(at): each.text or "" for at, each in enumerate(root.iterfind("{*}authors/{*}author"))}
+    for each in root.iter():
+        is_comment = each.tag.endswith(("}comment", "}threadedComment", "}cm"))
+        if is_comment and not authors.get(each.get("authorId", ""), "").startswith(THREAD):
+            yield "".join(
+                " " if part.tag.endswith("}p") else part.text or ""
+                for part in each.iter()
+                if part.tag.endswith(("}t", "}text", "}p"))
+            )
+
+
+def write_comments(builder: TextBuilder, texts: Iterable[str], *, hidden: bool) -> None:
+    """Write comments if what is hidden is read, or else count them."""
+    for text in texts:
+        if hidden:
+            builder.paragraph(text)
+        else:
+            builder.leave_out(COMMENTS, text)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from rag_bm25.ingestion.documents import HIDDEN
 from rag_bm25.ingestion.formats.archives import open_archive
 from rag_bm25.ingestion.formats.building import TextBuilder
-from rag_bm25.ingestion.formats.properties import core_title
+from rag_bm25.ingestion.formats.properties import comments, core_title, write_comments
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -34,7 +34,7 @@ MAX_FULL = 1e21  # as in JSON of browsers: whole numbers below are written in fu
 def extract(file: BinaryIO, *, hidden: bool, **_options: object) -> Document:
     """Extract the text of a file: the values of formulas as they were last computed, or else the formulas."""
     with open_archive(file) as archive:
-        title = core_title(archive)
+        title, texts = core_title(archive), comments(archive)
     values, formulas = _Book(file, data_only=True), _Book(file, data_only=False)
     builder = TextBuilder(hidden=hidden)
     for sheet in values.book.worksheets:
@@ -44,6 +44,7 @@ def extract(file: BinaryIO, *, hidden: bool, **_options: object) -> Document:
         _write_tables(written, _rows(sheet, formulas, written))
         if not is_read:
             builder.left_out[HIDDEN] += written.size
+    write_comments(builder, texts, hidden=hidden)
     return builder.build(title)
 
 

@@ -11,6 +11,7 @@ from rag_bm25 import BM25Index
 from rag_bm25.errors import InputError, ParameterError
 from rag_bm25.ingestion import find_files, ingest
 from rag_bm25.ingestion.encodings import decode, is_mostly_utf8
+from rag_bm25.ingestion.lines import line_encoding
 from rag_bm25.ingestion.reading import ReadOptions
 
 LAW = "第一条 为了保护劳动者的合法权益，调整劳动关系，建立和维护适应社会主义市场经济的劳动制度，根据宪法，制定本法。"
@@ -42,6 +43,13 @@ def test_an_encoding_that_is_given_is_taken() -> None:
 
 def test_a_byte_order_mark_overrides_what_is_given() -> None:
     assert decode("\ufeff劳".encode("utf-16-le"), "a", "gbk") == ("劳", "utf-16-le")
+
+
+def test_one_bad_byte_after_a_byte_order_mark_is_told_and_read_as_without_one() -> None:
+    text = "Größe der Pumpe: über 9 ".encode()
+    assert decode(b"\xef\xbb\xbf" + text + b"\xff", "a") == decode(text + b"\xff", "a")
+    with pytest.raises(InputError, match="a: not UTF-8 at byte 4 of the file"):
+        decode(b"\xef\xbb\xbfa\xff\xfe\xff", "a")
 
 
 def test_what_a_text_declares_is_taken_if_it_is_true() -> None:
@@ -88,6 +96,27 @@ def test_rows_in_another_encoding(tmp_path: Path, index: BM25Index, name: str) -
 def test_zeros_in_a_plain_text_are_not_taken_for_chinese(data: bytes) -> None:
     assert decode(data, "a") == (data.decode(), "")  # the checks of texts refuse it
     assert decode("名字 name 一".encode("utf-16-le"), "a") == ("名字 name 一", "utf-16-le")
+
+
+def test_a_first_row_of_many_bytes_has_an_encoding_too(tmp_path: Path, index: BM25Index) -> None:
+    pytest.importorskip("chardet")
+    rows = f"id,text\n1,{LAW * 999}\n2,{LAW}\n".encode("gb18030")
+    assert not run(index, write(tmp_path / "a.csv", rows)).rejected
+    assert {chunk.id.partition("#")[0] for chunk in index.chunks()} == {"1", "2"}
+
+
+@pytest.mark.parametrize("name", ["utf-16-le", "utf-16-be"])
+def test_many_rows_in_utf16_without_a_mark_tell_it(tmp_path: Path, name: str) -> None:
+    rows = "id,text\n" + "".join(f"{number},row\n" for number in range(5_000))
+    with write(tmp_path / "a.csv", rows.encode(name)).open("rb") as file:
+        assert line_encoding(file) == (name, 0)
+
+
+def test_a_long_row_that_is_no_text_is_rejected(tmp_path: Path, index: BM25Index) -> None:
+    rows = b"id,text\n1,a\n2," + b"\xff" * 999 + b"\n"
+    path = write(tmp_path / "a.csv", rows)
+    report = ingest(index, find_files([path]), options=ReadOptions(encoding="utf-8"))
+    assert report.reasons == [f"{path} line 3: text (id '2') has a lone surrogate at character 0"]
 
 
 def test_one_bad_byte_does_not_make_another_encoding() -> None:

@@ -20,6 +20,7 @@ from support.office import (
     word_list,
     word_number,
     word_paragraph,
+    write_pdf,
 )
 
 from rag_bm25 import BM25Index
@@ -470,6 +471,30 @@ def test_a_page_that_is_turned_has_its_lines(tmp_path: Path) -> None:
     assert read_document(make_pdf_page(tmp_path / "a.pdf", upwards, "/Rotate 90")).text.split("\n") == rows
 
 
+def test_pdf_is_read_from_the_right_to_the_left(tmp_path: Path) -> None:
+    """Columns, too: the first of a table is at the right."""
+    pytest.importorskip("pypdfium2")
+    letters = {letter: chr(ord(letter) - 0x5D0 + ord("a")) for letter in "אבגדהוזחטיכלמ"}
+    lines = ["אבג דהו זחט יכלמ אבגד הוזח טיכל אבג דהו"] * 2 + ["דהו אבג זחט"]
+    table = [["אבג", "דהו", "זחט"], ["בגד", "12", "450"], ["גדה", "7", "30"]]
+    shown = [(560 - 6 * len(line), 760 - 14 * at, line[::-1]) for at, line in enumerate(lines)]
+    for at, row in enumerate(table):
+        cells = zip((400, 250, 100), row, strict=True)
+        shown += [(x, 700 - 20 * at, cell if cell.isdigit() else cell[::-1]) for x, cell in cells]
+    text = " ".join(f"BT /F1 10 Tf {x} {y} Td ({line}) Tj ET" for x, y, line in shown).translate(str.maketrans(letters))
+    names = "1 begincodespacerange <00> <ff> endcodespacerange 2 beginbfrange <61> <6f> <05d0> <20> <39> <0020>"
+    objects = {
+        1: "<< /Type /Catalog /Pages 2 0 R >>",
+        2: "<< /Type /Pages /Count 1 /Kids [3 0 R] >>",
+        3: "<< /Type /Page /MediaBox [0 0 600 800] /Resources << /Font << /F1 4 0 R >> >> /Contents 6 0 R >>",
+        4: "<< /Type /Font /Subtype /Type1 /BaseFont /Courier /ToUnicode 5 0 R >>",
+        5: pdf_stream(f"begincmap {names} endbfrange endcmap"),
+        6: pdf_stream(text),
+    }
+    rows = "\n".join(map(" | ".join, table))
+    assert read_document(write_pdf(tmp_path / "a.pdf", objects)).text.strip() == f"{' '.join(lines)}\n{rows}"
+
+
 def test_what_was_typed_into_a_form_is_text(tmp_path: Path) -> None:
     pytest.importorskip("pypdfium2")
     field = "<< /Type /Annot /Subtype /Widget /FT /Tx /F 4 /T (name) /Rect [130 715 330 735] /AP << /N 9 0 R >> >>"
@@ -514,6 +539,13 @@ def test_damaged_files_fail_alone(tmp_path: Path, index: BM25Index, name: str, c
     report = run(index, path, write(tmp_path / "b.txt"))
     assert report.failed[name].startswith(f"{path}: damaged")
     assert report.files == 1
+
+
+@pytest.mark.parametrize("name", ["a.docx", "a.pptx", "a.xlsx"])
+def test_an_office_file_with_a_password_says_so(tmp_path: Path, name: str) -> None:
+    path = write(tmp_path / name, b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600))
+    with pytest.raises(InputError, match="it needs a password"):
+        read_document(path)
 
 
 def test_an_archive_that_unpacks_to_too_much_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

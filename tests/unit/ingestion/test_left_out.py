@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import zipfile
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -95,3 +97,32 @@ def test_what_slides_repeat_or_hide_is_counted(tmp_path: Path) -> None:
             box._element.nvSpPr.nvPr.append(pptx.oxml.parse_xml(f'<p:ph xmlns:p="{space}" type="{kind}" idx="9"/>'))
     deck.save(tmp_path / "a.pptx")
     check(tmp_path / "a.pptx", {NUMBERS: 4, RUNNING: 8, HIDDEN: len("Nordland\n\n")}, "41", "43")
+
+
+def test_the_comments_of_sheets_are_counted(tmp_path: Path) -> None:
+    """What Excel keeps for programs that know no threads is no comment."""
+    pytest.importorskip("openpyxl")
+    book = import_module("openpyxl").Workbook()
+    book.active["A1"] = "a"
+    book.save(tmp_path / "a.xlsx")
+    authors = "<authors><author>Ann</author><author>tc={7}</author></authors>"
+    note = "<comment authorId='0'><text><r><t>No</t></r><r><t>te</t></r></text></comment>"
+    thread = "<comment authorId='1'><text><t>[Threaded comment] See below</t></text></comment>"
+    with zipfile.ZipFile(tmp_path / "a.xlsx", "a") as archive:
+        archive.writestr("xl/comments1.xml", f"<comments xmlns='a'>{authors}{note}{thread}</comments>")
+        threads = "<t xmlns='a'><threadedComment><text>See below</text></threadedComment></t>"
+        archive.writestr("xl/threadedComments/threadedComment1.xml", threads)
+    check(tmp_path / "a.xlsx", {COMMENTS: 13}, "Note", "See below")
+    text = read_document(tmp_path / "a.xlsx", ReadOptions(hidden=True)).text
+    assert "Threaded" not in text
+
+
+def test_the_comments_of_slides_are_counted(tmp_path: Path) -> None:
+    pytest.importorskip("pptx")
+    import_module("pptx").Presentation().save(str(tmp_path / "a.pptx"))
+    old = "<c xmlns='a'><cm><text>Old</text></cm></c>"
+    new = "<c xmlns='a'><cm><reply><p><t>Answer</t></p></reply><p><t>New</t></p></cm></c>"
+    with zipfile.ZipFile(tmp_path / "a.pptx", "a") as archive:
+        archive.writestr("ppt/comments/comment1.xml", old)
+        archive.writestr("ppt/comments/modernComment_100_{A-1}.xml", new)
+    check(tmp_path / "a.pptx", {COMMENTS: 13}, "Old", "Answer New")

@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from email.message import EmailMessage
+from email.mime.base import MIMEBase
+from email.mime.multipart import MIMEMultipart
+from email.mime.text import MIMEText
 from pathlib import Path
 
 import pytest
@@ -53,6 +56,47 @@ def test_a_mail_within_another_is_text(tmp_path: Path) -> None:
     assert read(tmp_path, "a.eml", mail.as_bytes())[:-1] == ["Fwd", HEAD, "see below", "Pump", HEAD, "It leaks."]
 
 
+def text(shown: str, subtype: str = "plain") -> MIMEText:
+    return MIMEText(shown, subtype)
+
+
+def parts(kind: str, *children: MIMEBase) -> MIMEMultipart:
+    made = MIMEMultipart(kind)
+    for each in children:
+        made.attach(each)
+    return made
+
+
+def file(name: str, kind: str = "pdf", disposition: str = "attachment") -> MIMEBase:
+    made = MIMEBase("image" if kind == "png" else "application", kind)
+    made.add_header("Content-Disposition", disposition, filename=name)
+    return made
+
+
+BOTH = parts("alternative", text("plain"), text("<p>page</p>", "html"))
+PAGE = parts("related", text("<p>page</p>", "html"), file("logo.png", "png", "inline"))
+
+
+@pytest.mark.parametrize(
+    ("mail", "shown"),
+    [
+        (parts("mixed", BOTH, text("second")), ["plain", "second"]),
+        (parts("mixed", text("first"), text("<p>page</p>", "html")), ["first", "page"]),
+        (parts("mixed", parts("mixed", text("a"), text("b")), text("footer")), ["a", "b", "footer"]),
+        (parts("mixed", parts("signed", text("a")), file("b.pdf"), text("c")), ["a", "Attachment: b.pdf", "c"]),
+        (parts("alternative", text(" \n"), PAGE), ["page"]),
+        (parts("alternative", text("plain"), parts("mixed", PAGE, file("b.pdf"))), ["plain", "Attachment: b.pdf"]),
+    ],
+)
+def test_all_parts_of_a_mail_that_a_program_shows_are_text(mail: MIMEBase, shown: list[str], tmp_path: Path) -> None:
+    assert read(tmp_path, "a.eml", mail.as_bytes())[:-1] == shown
+
+
+def test_a_mail_whose_parts_cannot_be_told_apart_is_text(tmp_path: Path) -> None:
+    head = "Content-Type: multipart/mixed; boundary=a"
+    assert read(tmp_path, "a.eml", f"{head}\n\nIt leaks.\n")[0] == "It leaks."
+
+
 @pytest.mark.parametrize("charset", ["iso-2022-jp", "shift_jis", "utf-8", "x-unknown"])
 def test_a_mail_is_read_in_its_charset(charset: str, tmp_path: Path) -> None:
     text = "ポンプが漏れている。".encode("utf-8" if charset == "x-unknown" else charset)
@@ -79,6 +123,11 @@ def test_a_notebook_is_its_markdown_and_its_code_with_what_it_printed(tmp_path: 
     code = {"cell_type": "code", "source": ["def f():\n", "    return 4"], "outputs": outputs}
     shown = read(tmp_path, "a.ipynb", notebook({"cell_type": "markdown", "source": "# Pumps"}, code))
     assert shown == ["# Pumps", "```\ndef f():\n    return 4\n```", "```\n4\n```", "```\n   rows\n0  17\n```"]
+
+
+def test_what_no_index_stores_is_no_text_of_a_notebook(tmp_path: Path) -> None:
+    code = {"cell_type": "code", "source": "f()", "outputs": [{"name": "stdout", "text": "a\0b\ud83d"}]}
+    assert read(tmp_path, "a.ipynb", notebook(code))[1] == "```\nab\n```"
 
 
 def test_the_headings_of_a_notebook_are_those_of_its_markdown(tmp_path: Path) -> None:

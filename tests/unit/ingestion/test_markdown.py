@@ -24,6 +24,11 @@ PICTURE = f"data:image/png;base64,{base64.b64encode(bytes(range(256)) * 9).decod
         (r"user\_id C\# a\|b `x\_y` \`a\_b\` $x\_y$ $$\{a\}$$", r"user_id C# a\|b `x\_y` \`a_b\` $x\_y$ $$\{a\}$$"),
         ("```\nuser\\_id un*believ*able <!-- a -->\n```", "```\nuser\\_id un*believ*able <!-- a -->\n```"),
         ("~~~\n```\n<!-- a -->\n~~~\nb<!-- c\n# D -->", "~~~\n```\n<!-- a -->\n~~~\nb"),
+        (
+            "1. a\n    ```\n    a*b*c &lt; \\.\n\n    <!-- d -->\n    ```\nb*c*d",
+            "1. a\n    ```\n    a*b*c &lt; \\.\n\n    <!-- d -->\n    ```\nbcd",
+        ),
+        ("- a\n\t~~~\n\ta*b*c\n\n# b*c*d", "- a\n\t~~~\n\tabc\n\n# bcd"),
         ("a <!-- b --> c `<!-- d -->` <!--> e <!-- f", "a  c `<!-- d -->`  e <!-- f"),
         (f"a ![drawing]({PICTURE}) b", "a drawing b"),
         (f'![x](<{PICTURE}> "title") <img src="{PICTURE}">', 'x <img src="">'),

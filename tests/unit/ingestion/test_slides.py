@@ -12,11 +12,15 @@ from rag_bm25.ingestion.formats.drawings import chart_rows, diagram_lines
 from rag_bm25.ingestion.reading import read_document
 
 pptx = pytest.importorskip("pptx")
+etree: Any = import_module("lxml.etree")
 C = "http://schemas.openxmlformats.org/drawingml/2006/chart"
 D = "http://schemas.openxmlformats.org/drawingml/2006/diagram"
 A = "http://schemas.openxmlformats.org/drawingml/2006/main"
 R = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
 P = "http://schemas.openxmlformats.org/presentationml/2006/main"
+A14 = "http://schemas.microsoft.com/office/drawing/2010/main"
+M = "http://schemas.openxmlformats.org/officeDocument/2006/math"
+MC = "http://schemas.openxmlformats.org/markup-compatibility/2006"
 TYPE = "application/vnd.openxmlformats-officedocument.drawingml.diagramData+xml"
 
 
@@ -109,6 +113,24 @@ def test_lists_of_slides_have_their_levels(tmp_path: Path) -> None:
         added = frame.add_paragraph()
         added.text, added.level = text, level
     assert read(tmp_path, deck) == "Tanks\n  - north\n    - steel\nPumps\n\n"
+
+
+def test_a_box_with_a_formula_is_text(tmp_path: Path) -> None:
+    """PowerPoint stores it as an alternative to a picture of it."""
+    presentation = pptx.Presentation()
+    shapes = presentation.slides.add_slide(presentation.slide_layouts[6]).shapes
+    boxes = [shapes.add_textbox(0, 0, 100, 100) for _ in range(3)]
+    for box, shown in zip(boxes, ["Energy is ", " ", "after"], strict=True):
+        box.text_frame.text = shown
+    tree, formula, picture = boxes[0].element.getparent(), *(box.element for box in boxes[:2])
+    math = f'<a14:m xmlns:a14="{A14}"><m:oMath xmlns:m="{M}"><m:r><m:t>E=m</m:t></m:r></m:oMath></a14:m>'
+    formula.txBody.p_lst[0].append(etree.fromstring(math))
+    alternatives = etree.Element(f"{{{MC}}}AlternateContent")
+    tree.replace(formula, alternatives)
+    for name, form in (("Choice", formula), ("Fallback", picture)):
+        etree.SubElement(alternatives, f"{{{MC}}}{name}").append(form)
+    presentation.save(str(tmp_path / "a.pptx"))
+    assert read_document(tmp_path / "a.pptx").text.split("\n\n")[:-1] == ["Energy is E=m", "after"]
 
 
 def test_footers_of_slides_are_text_once_and_their_numbers_are_none(tmp_path: Path) -> None:

@@ -146,6 +146,20 @@ def test_lengths_in_terms_are_bounds_too(text: str, longest: int) -> None:
         assert 0 < len(text[part.start : part.end].split()) <= longest
 
 
+def test_work_grows_like_a_text_whose_terms_are_far_apart() -> None:
+    """An overlap that is looked for character by character measures a line of dashes a thousand times."""
+    measured: list[int] = []
+
+    def length(text: str) -> int:
+        measured.append(len(text))
+        return len(re.findall(r"\w+", text))
+
+    words = "word " * 50
+    text = f"{words}{'-' * 2_000} {words}"
+    Splitter(60, 30, 12, length).split(text)
+    assert sum(measured) < 100 * len(text)
+
+
 def test_the_minimum_is_a_fifth() -> None:
     assert splitter(IndexConfig(chunk_size=500)).least == 100
 

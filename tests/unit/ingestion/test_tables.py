@@ -50,6 +50,24 @@ def test_wrong_rows_are_rejected_and_counted_and_nothing_of_their_file_is_delete
     assert (report.updated, report.deleted, ids(index)) == (1, 0, ["1", "2", "3"])
 
 
+def test_blank_lines_before_the_names_are_none(tmp_path: Path, index: BM25Index) -> None:
+    run(index, write(tmp_path / "a.csv", "\r\n\nid,text\n7,one\n"))
+    assert ids(index) == ["7"]
+
+
+def test_a_row_without_a_word_is_stored_however_long(tmp_path: Path, index: BM25Index) -> None:
+    rows = {"short": "😀", "long": "😀" * 999}
+    run(index, write(tmp_path / "a.csv", "id,text\n" + "".join(f"{name},{text}\n" for name, text in rows.items())))
+    assert {chunk.id: chunk.text for chunk in index.chunks()} == rows
+
+
+def test_a_quote_that_is_not_closed_names_all_lines_that_it_takes(tmp_path: Path, index: BM25Index) -> None:
+    path = write(tmp_path / "a.csv", 'id,text\n1,one\n2,"two\n3,three\n4,four\n')
+    where = f"{path} line 5: not CSV: unexpected end of data"
+    why = "its row begins in line 3, as where a quote is not closed: 3 lines are not read"
+    assert run(index, path).reasons == [f"{where}; {why}"]
+
+
 def test_a_file_with_equal_names_fails(tmp_path: Path, index: BM25Index) -> None:
     report = run(index, write(tmp_path / "a.csv", "text,text\n1,2\n"))
     assert report.failed == {"a.csv": f"{tmp_path}/a.csv: the names of the first row must differ, got text, text"}
