@@ -195,6 +195,20 @@ def test_boosts_keep_hits_with_a_fused_score_of_0_or_less(index: BM25Index, norm
     assert not index.search_hybrid("fig", QUERY, 10, boosts=[ValueBoost("no such key", {1: 1}, default=0)])
 
 
+def test_more_candidates_are_looked_at_where_boosts_leave_chunks_out(
+    new_index: Callable[[IndexConfig], BM25Index],
+) -> None:
+    index, numbers = new_index(CONFIG), range(400)
+    kinds = [{"kind": "draft" if at < 300 else "law"} for at in numbers]
+    vectors = [[1.0, at, 0, 0] for at in numbers]
+    texts = ["fig fig" if at < 300 else "fig plum" for at in numbers]
+    index.add(texts, ids=[f"{at:03}" for at in numbers], embeddings=vectors, metadatas=kinds)
+    boosts = [ValueBoost("kind", {"draft": 0})]
+    for embedding in ([1.0, 0, 0, 0], None):
+        hits = index.search_hybrid("fig", embedding, 10, boosts=boosts)
+        assert [hit.id for hit in hits] == [f"{at:03}" for at in range(300, 310)]
+
+
 def test_the_explanation_shows_rank_range_and_weight(index: BM25Index) -> None:
     lexical = index.search("apple cherry")
     by_rank = str(index.explain_hybrid("apple cherry", QUERY, "d", fusion=RRF()))

@@ -229,12 +229,12 @@ class HybridSearcher:
         """Select hits from the candidates of the arms; `find` searches for a multiple of these."""
         selector: Selector[H] = Selector(self._store, self._live.events, options, k, dense=True)
         hits: list[H] = []
-        is_enough = False
+        is_enough, none_is_left_out = False, is_by_score(options) and not options.get("boosts")
 
         def look(asked: dict[int, int]) -> None:
             nonlocal hits, is_enough
             hits, is_all = find(asked[0])
-            is_enough = is_all or is_by_score(options) or selector.has_units(hits)
+            is_enough = is_all or none_is_left_out or selector.has_units(hits)
 
         widen_until(look, lambda _: is_enough, [1])
         if not is_enough:
