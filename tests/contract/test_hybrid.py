@@ -276,6 +276,15 @@ def test_the_explanation_of_a_hybrid_hit_is_its_score_whatever_is_made_of_the_hi
         assert f"place: not among the hits, with k = {k}" in what or "best hits, which by_id scores" in what
 
 
+def test_the_explanation_of_a_hit_on_a_later_page_has_its_place_on_all_pages(index: BM25Index) -> None:
+    page: Any = {"rerank": by_id, "offset": 2}
+    ids = [hit.id for hit in index.search_hybrid("apple fig", QUERY, 5, rerank=by_id)]
+    assert [hit.id for hit in index.search_hybrid("apple fig", QUERY, 1, **page)] == ids[2:3]
+    for rank, id_ in enumerate(ids[:3], 1):
+        tree = index.explain_hybrid("apple fig", QUERY, id_, 1, **page)
+        assert f"place: hit {rank}, with k = 3; from:" in tree.description
+
+
 def test_the_explanation_says_which_hits_a_reranker_did_not_score(index: BM25Index) -> None:
     asked: Any = {"candidates": 3, "rerank": by_id, "dense_k": 3, "fusion": Weighted(0.5, 0.5, "min-max")}
     assert [hit.id for hit in index.search_hybrid("apple fig", QUERY, 1, **asked)] == ["d"]

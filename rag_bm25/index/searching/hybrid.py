@@ -178,10 +178,11 @@ class HybridSearcher:
         part: int | None = None,
     ) -> Explanation:
         """Explain the fused score of a chunk by the candidates of both arms that a search fuses."""
-        options = request.options
+        options, k = request.options, min(depth_of(request.options, request.k), MAX_K)
         recorder = RerankRecorder(options.get("rerank"))
-        recorded: SearchOptions = {**options, "rerank": options.get("rerank") and recorder, "highlight": None}
-        weighted, hits, fused = self._search(query, embedding, replace(request, options=recorded))
+        rerank = options.get("rerank") and recorder
+        recorded: SearchOptions = {**options, "rerank": rerank, "highlight": None, "offset": None}
+        weighted, hits, fused = self._search(query, embedding, replace(request, k=k, options=recorded))
         names = request.arms[0].scope.namespaces
         row = read_one(self._store, self._live.view, id_, names if namespace is None else (namespace,), part)
         plain: SearchOptions = {**options, "boosts": None}
@@ -192,7 +193,7 @@ class HybridSearcher:
         tree = explain_boosts(tree, options.get("boosts") or (), row.metadata)
         if is_by_score(options):
             return tree
-        return explain_placement(tree, place_hit(row.key, hits, request.k, options, recorder))
+        return explain_placement(tree, place_hit(row.key, hits, k, options, recorder))
 
     def _search(
         self, query: QueryLike, embedding: Sequence[float] | None, request: HybridRequest
