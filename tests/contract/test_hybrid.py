@@ -207,6 +207,8 @@ def test_more_candidates_are_looked_at_where_boosts_leave_chunks_out(
     for embedding in ([1.0, 0, 0, 0], None):
         hits = index.search_hybrid("fig", embedding, 10, boosts=boosts)
         assert [hit.id for hit in hits] == [f"{at:03}" for at in range(300, 310)]
+        doubled = [ValueBoost("kind", {"law": 2})]
+        assert len(index.search_hybrid("fig", embedding, 10, boosts=doubled, sparse_k=2, dense_k=2)) <= 4
 
 
 def test_the_explanation_shows_rank_range_and_weight(index: BM25Index) -> None:

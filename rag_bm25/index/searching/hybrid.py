@@ -35,7 +35,7 @@ from rag_bm25.hits.options import (
     is_by_score,
     refuse,
 )
-from rag_bm25.hits.selection import Ranking, flatten
+from rag_bm25.hits.selection import Ranking, boost, flatten
 from rag_bm25.index.arguments import check_k, narrow
 from rag_bm25.index.config import require_dense_field
 from rag_bm25.index.searching.fusion_explanation import explain_fusion
@@ -230,12 +230,12 @@ class HybridSearcher:
         """Select hits from the candidates of the arms; `find` searches for a multiple of these."""
         selector: Selector[H] = Selector(self._store, self._live.events, options, k, dense=True)
         hits: list[H] = []
-        is_enough, none_is_left_out = False, is_by_score(options) and not options.get("boosts")
+        is_enough = False
 
         def look(asked: dict[int, int]) -> None:
             nonlocal hits, is_enough
             hits, is_all = find(asked[0])
-            is_enough = is_all or none_is_left_out or selector.has_units(hits)
+            is_enough = is_all or _are_hits(options, hits) or selector.has_units(hits)
 
         widen_until(look, lambda _: is_enough, [1])
         if not is_enough:
@@ -312,6 +312,12 @@ def _search(query: ArmQuery, limit: int) -> list[Match]:
     if isinstance(vector, SparseVector):
         return query.search([vector], arm)[0] if len(vector) else []
     return query.search(vector[np.newaxis], arm)[0]
+
+
+def _are_hits(options: SearchOptions, candidates: Sequence[HybridHit] | Sequence[Hit]) -> bool:
+    """Return whether all candidates are hits, but for those with too low a score: no boost leaves one out."""
+    kept = boost(options.get("boosts") or (), Ranking(list(candidates))).hits
+    return is_by_score(options) and len(kept) == len(candidates)
 
 
 def _depth_for(k: int) -> int:
