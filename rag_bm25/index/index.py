@@ -71,7 +71,7 @@ from rag_bm25.query.scores import with_placement
 from rag_bm25.statistics.log.generation import SupersededError, other_generations, require_no_others
 from rag_bm25.statistics.log.log import StatisticsLog
 from rag_bm25.statistics.log.source_roots import drop_damaged_roots
-from rag_bm25.store.rows import Scope
+from rag_bm25.store.rows import MAX_K, Scope
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -1242,7 +1242,7 @@ class BM25Index:
         recorder = RerankRecorder(asked.get("rerank"))
         unshown = dict.fromkeys(options_that(Effect.SHOWS))
         again: Any = {**asked, **unshown, "offset": None, "rerank": asked.get("rerank") and recorder}
-        k = depth_of(asked, k)
+        k = min(depth_of(asked, k), MAX_K)
         hits = self.search(query, k, filter=filter, namespace=namespace, **again)
         chunk = explained.namespace, explained.id, part
         return with_placement(explained, place_hit(chunk, hits, k, asked, recorder))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from rag_bm25.analysis.lines import decode_lines, read_lines
 from rag_bm25.analysis.text import AnalysedText
 from rag_bm25.budget import check_budget
-from rag_bm25.checks import as_str, is_iterable, is_number
+from rag_bm25.checks import as_str, find_bad_character, is_iterable, is_number
 from rag_bm25.errors import InputError, short_repr
 
 if TYPE_CHECKING:
@@ -287,9 +287,11 @@ def _parse_number(text: str) -> float | str:
 
 
 def _check_word(text: Any, weight: Any, where: str) -> tuple[str, float]:
-    """Refuse blank words and weights out of range."""
+    """Refuse blank words, those that cannot be stored, and weights out of range."""
     if not isinstance(text, str) or not text.strip():
         raise InputError(f"{where}: a word must be a str and not blank, got {short_repr(text)}")
+    if fault := find_bad_character(text):  # the index may have to store it
+        raise InputError(f"{where}: the word {short_repr(text)} has {fault}")
     if not (is_number(weight) and MIN_WEIGHT <= weight <= MAX_WEIGHT):
         rule = f"a number in {MIN_WEIGHT:g}..{MAX_WEIGHT:g}"
         raise InputError(f"{where}: weight of {short_repr(text)} must be {rule}, got {short_repr(weight)}")

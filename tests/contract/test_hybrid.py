@@ -195,6 +195,22 @@ def test_boosts_keep_hits_with_a_fused_score_of_0_or_less(index: BM25Index, norm
     assert not index.search_hybrid("fig", QUERY, 10, boosts=[ValueBoost("no such key", {1: 1}, default=0)])
 
 
+def test_more_candidates_are_looked_at_where_boosts_leave_chunks_out(
+    new_index: Callable[[IndexConfig], BM25Index],
+) -> None:
+    index, numbers = new_index(CONFIG), range(400)
+    kinds = [{"kind": "draft" if at < 300 else "law"} for at in numbers]
+    vectors = [[1.0, at, 0, 0] for at in numbers]
+    texts = ["fig fig" if at < 300 else "fig plum" for at in numbers]
+    index.add(texts, ids=[f"{at:03}" for at in numbers], embeddings=vectors, metadatas=kinds)
+    boosts = [ValueBoost("kind", {"draft": 0})]
+    for embedding in ([1.0, 0, 0, 0], None):
+        hits = index.search_hybrid("fig", embedding, 10, boosts=boosts)
+        assert [hit.id for hit in hits] == [f"{at:03}" for at in range(300, 310)]
+        doubled = [ValueBoost("kind", {"law": 2})]
+        assert len(index.search_hybrid("fig", embedding, 10, boosts=doubled, sparse_k=2, dense_k=2)) <= 4
+
+
 def test_the_explanation_shows_rank_range_and_weight(index: BM25Index) -> None:
     lexical = index.search("apple cherry")
     by_rank = str(index.explain_hybrid("apple cherry", QUERY, "d", fusion=RRF()))
@@ -260,6 +276,15 @@ def test_the_explanation_of_a_hybrid_hit_is_its_score_whatever_is_made_of_the_hi
     for id_ in TEXTS.keys() - {hit.id for hit in hits}:
         what = index.explain_hybrid("apple fig", QUERY, id_, k, **placed).description
         assert f"place: not among the hits, with k = {k}" in what or "best hits, which by_id scores" in what
+
+
+def test_the_explanation_of_a_hit_on_a_later_page_has_its_place_on_all_pages(index: BM25Index) -> None:
+    page: Any = {"rerank": by_id, "offset": 2}
+    ids = [hit.id for hit in index.search_hybrid("apple fig", QUERY, 5, rerank=by_id)]
+    assert [hit.id for hit in index.search_hybrid("apple fig", QUERY, 1, **page)] == ids[2:3]
+    for rank, id_ in enumerate(ids[:3], 1):
+        tree = index.explain_hybrid("apple fig", QUERY, id_, 1, **page)
+        assert f"place: hit {rank}, with k = 3; from:" in tree.description
 
 
 def test_the_explanation_says_which_hits_a_reranker_did_not_score(index: BM25Index) -> None:

@@ -14,6 +14,7 @@ from support.reference_k1 import Learned, TermK1, learn
 from rag_bm25 import BM25Index, FieldWeight, Grouping, IndexConfig, IndexGroup, QueryWeighting
 from rag_bm25.errors import ParameterError
 from rag_bm25.index.maintenance.copying import copy_index
+from rag_bm25.index.scoped import narrow
 from rag_bm25.index.searching import rescoring
 from rag_bm25.ingestion import reindex
 from rag_bm25.store.protocol import Store
@@ -186,3 +187,27 @@ def test_a_k1_of_terms_can_be_set_for_all_searches_once_it_was_learned(
     with BM25Index.from_store(opened("copied"), config=CONFIG) as copied:
         for each in (index, copied):
             assert [hit.score for hit in each.search("court appeal", 5)] == pytest.approx(scores[:5], rel=1e-5)
+
+
+def test_searches_go_without_a_default_k1_of_terms_where_none_is_learned(
+    new_index: Callable[[IndexConfig], BM25Index],
+) -> None:
+    index = new_index(CONFIG)
+    add(index, CHUNKS)
+    plain, of_part = index.search("court appeal", 5), narrow(index, namespace="").search("court appeal", 5)
+    index.learn_k1()
+    index.set_query_defaults(weighting=ASKED[2])
+    assert index.search("court appeal", 5) != plain
+    with BM25Index.open(":memory:", "other", config=CONFIG) as other:
+        add(other, {"rare": "once contract"})
+        other.learn_k1()
+        other.set_query_defaults(weighting=ASKED[2])
+        assert IndexGroup([index, other]).search("court appeal", 5)
+    part = narrow(index, namespace="")
+    assert part.search("court appeal", 5) == of_part
+    assert not part.search("never said", filter={"half": 3})
+    with pytest.raises(ParameterError, match="Search the whole index"):
+        part.search("court", weighting=ASKED[0])
+    index.repair(erase=True)
+    assert index.search("court appeal", 5) == plain
+    index.set_query_defaults(weighting=QueryWeighting(b=0.5))

@@ -18,14 +18,15 @@ def change_query_defaults(given: QueryDefaults, now: Generation) -> None:
     """Store other parameters of queries, after checking that searches can follow them."""
     with now.live.writing() as writer:
         before, stored = now.live.view.query_defaults, now.live_config.stored(now.live.view)
-        values = in_config(given.get("weighting") or QueryWeighting())
+        weighting = given.get("weighting") or QueryWeighting()
+        values = in_config(weighting)
         if (asked := given.get("expansion")) is not None:
             values["expansion"] = asked.over(stored.expansion)
         if (fusion := given.get("fusion")) is not None:
             values["fusion"] = fusion
         config = with_query_side(stored, values)
         check_expansion(config.expansion, now.encoder.analyzer)
-        now.weigher.require_learned(now.live.view, config.query_weighting())
+        now.weigher.require_learned(now.live.view, weighting)
         now.live.log.write_query_defaults({**(before or {}), **query_side_to_dict(values)})
         now.live_config.forget(values)
         writer.confirm()

@@ -62,9 +62,8 @@ class DiagnosedSearch:
         parsed = Query.of(query)
         conditions = {name: list(getattr(parsed, name)) or None for name in CONDITIONS}
         unshown = dict.fromkeys((*options_that(Effect.SHOWS), "offset"))  # hits are counted only, on all pages
-        return cls(
-            parsed, depth_of(options, k), scope.namespaces, {**options, **unshown, **conditions, "filter": scope.where}
-        )
+        asked = {**options, **unshown, **conditions, "filter": scope.where}
+        return cls(parsed, min(depth_of(options, k), MAX_K), scope.namespaces, asked)
 
     def has(self, name: str) -> bool:
         """Return whether an option is given."""

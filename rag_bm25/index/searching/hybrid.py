@@ -35,7 +35,7 @@ from rag_bm25.hits.options import (
     is_by_score,
     refuse,
 )
-from rag_bm25.hits.selection import Ranking, flatten
+from rag_bm25.hits.selection import Ranking, boost, flatten
 from rag_bm25.index.arguments import check_k, narrow
 from rag_bm25.index.config import require_dense_field
 from rag_bm25.index.searching.fusion_explanation import explain_fusion
@@ -178,10 +178,11 @@ class HybridSearcher:
         part: int | None = None,
     ) -> Explanation:
         """Explain the fused score of a chunk by the candidates of both arms that a search fuses."""
-        options = request.options
+        options, k = request.options, min(depth_of(request.options, request.k), MAX_K)
         recorder = RerankRecorder(options.get("rerank"))
-        recorded: SearchOptions = {**options, "rerank": options.get("rerank") and recorder, "highlight": None}
-        weighted, hits, fused = self._search(query, embedding, replace(request, options=recorded))
+        rerank = options.get("rerank") and recorder
+        recorded: SearchOptions = {**options, "rerank": rerank, "highlight": None, "offset": None}
+        weighted, hits, fused = self._search(query, embedding, replace(request, k=k, options=recorded))
         names = request.arms[0].scope.namespaces
         row = read_one(self._store, self._live.view, id_, names if namespace is None else (namespace,), part)
         plain: SearchOptions = {**options, "boosts": None}
@@ -192,7 +193,7 @@ class HybridSearcher:
         tree = explain_boosts(tree, options.get("boosts") or (), row.metadata)
         if is_by_score(options):
             return tree
-        return explain_placement(tree, place_hit(row.key, hits, request.k, options, recorder))
+        return explain_placement(tree, place_hit(row.key, hits, k, options, recorder))
 
     def _search(
         self, query: QueryLike, embedding: Sequence[float] | None, request: HybridRequest
@@ -234,7 +235,7 @@ class HybridSearcher:
         def look(asked: dict[int, int]) -> None:
             nonlocal hits, is_enough
             hits, is_all = find(asked[0])
-            is_enough = is_all or is_by_score(options) or selector.has_units(hits)
+            is_enough = is_all or _are_hits(options, hits) or selector.has_units(hits)
 
         widen_until(look, lambda _: is_enough, [1])
         if not is_enough:
@@ -311,6 +312,12 @@ def _search(query: ArmQuery, limit: int) -> list[Match]:
     if isinstance(vector, SparseVector):
         return query.search([vector], arm)[0] if len(vector) else []
     return query.search(vector[np.newaxis], arm)[0]
+
+
+def _are_hits(options: SearchOptions, candidates: Sequence[HybridHit] | Sequence[Hit]) -> bool:
+    """Return whether all candidates are hits, but for those with too low a score: no boost leaves one out."""
+    kept = boost(options.get("boosts") or (), Ranking(list(candidates))).hits
+    return is_by_score(options) and len(kept) == len(candidates)
 
 
 def _depth_for(k: int) -> int:

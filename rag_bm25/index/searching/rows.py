@@ -68,21 +68,26 @@ def read_embeddings(store: Store, ids: Sequence[str], namespace: str) -> dict[st
 
 
 def read_one(
-    store: Store, view: StatisticsView, id_: str, names: tuple[str, ...] | None, part: int | None = None
+    store: Store,
+    view: StatisticsView,
+    id_: str,
+    names: tuple[str, ...] | None,
+    part: int | None = None,
+    *,
+    takes_place: bool = True,
 ) -> ChunkRow:
-    """Read the one chunk that has an id in some namespaces, with its vector."""
+    """Read the one chunk that has an id in some namespaces, with its vector; not every method takes its place."""
     searched_in = dict.fromkeys(view.statistics.namespaces if names is None else names)
     rows = read_newest(store, [(namespace, id_, part) for namespace in searched_in], vectors=True).values()
     if len(rows) == 1:
         return next(iter(rows))
     if len(places := {row.namespace for row in rows}) > 1:
-        named = list_namespaces(places)
-        raise InputError(f"{len(places)} namespaces have a chunk {id_!r}, {named}: give chunk_namespace")
+        named, advice = list_namespaces(places), "give chunk_namespace" if takes_place else "search one of them"
+        raise InputError(f"{len(places)} namespaces have a chunk {id_!r}, {named}: {advice}")
     if rows:
         parts = ", ".join(str(row.part) for row in rows)
-        raise InputError(
-            f"{len(rows)} indexes of the group have a chunk {id_!r}, {parts}: give part, or ask one of its parts"
-        )
+        advice = f"{'give part, or ' if takes_place else ''}ask one of its parts"
+        raise InputError(f"{len(rows)} indexes of the group have a chunk {id_!r}, {parts}: {advice}")
     searched = "any namespace" if names is None else list_namespaces(names)
     raise ChunkNotFoundError(f"no chunk {id_!r} in {searched} of {store.name}")
 

@@ -382,7 +382,7 @@ class Searcher:
     ) -> tuple[WeightedQuery, ChunkRow]:
         """Weigh the terms of a stored chunk as a query, and return its row as well."""
         context = self.weigher.context_for(scope, options)
-        row = read_one(self._store, context.view, id_, scope.namespaces)
+        row = read_one(self._store, context.view, id_, scope.namespaces, takes_place=False)
         (vector,) = self.vectors_of([row], context.documents)
         terms = context.encoder.weigh_chunk(vector, context.corpus, self._live.vocabulary().term, max_terms)
         return WeightedQuery.of(terms, context), row

@@ -149,7 +149,7 @@ class SparseSelector:
         limit = first_limit(options, k, is_one_left_out=self.selector.but is not None)
         limit = max(limit, self.judges.num_needed)
         vectors = options.get("diversity") is not None or self.judges.model is not None
-        at_most = k if limit == k else None
+        at_most = k if limit == k and not takes_more(options) else None
         found = self.searcher.candidates(
             queries, limit, self._is_enough, self.scope, options, vectors=vectors, at_most=at_most
         )
@@ -219,5 +219,10 @@ def first_limit(options: SearchOptions, k: int, *, is_one_left_out: bool) -> int
     if options.get("rerank") is not None and not boosts:
         return whole
     members = 1 if grouping is None else grouping.size
-    drops = boosts or isinstance(options.get("diversity"), NearDuplicates) or grouping is not None
-    return max(whole, min(OVERFETCH * whole * members, MOST_AT_FIRST)) if drops else whole
+    return max(whole, min(OVERFETCH * whole * members, MOST_AT_FIRST)) if takes_more(options) else whole
+
+
+def takes_more(options: SearchOptions) -> bool:
+    """Return whether k hits may take more than k candidates: some are left out, or are of one group."""
+    is_distinct = isinstance(options.get("diversity"), NearDuplicates)
+    return bool(options.get("boosts")) or is_distinct or options.get("group") is not None

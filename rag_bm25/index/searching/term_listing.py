@@ -98,7 +98,7 @@ class TermLister:
 
     def of_chunk(self, id_: str, k: int, scope: Scope) -> list[ChunkTerm]:
         """List the words of a stored chunk that count most."""
-        vector = read_one(self._store, self._live.view, id_, scope.namespaces).vector
+        vector = read_one(self._store, self._live.view, id_, scope.namespaces, takes_place=False).vector
         term_of = self._live.vocabulary().term
         stored = {
             term: weight

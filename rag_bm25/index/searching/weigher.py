@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from rag_bm25.errors import ParameterError
@@ -13,6 +13,7 @@ from rag_bm25.query.encoder import QueryEncoder
 from rag_bm25.query.expanders import Expanders
 from rag_bm25.query.options import statistics_filter
 from rag_bm25.store.rows import Scope
+from rag_bm25.weighting.query import DEFAULT_WEIGHTING
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -92,7 +93,7 @@ class QueryWeigher:
 
     def _context(self, counted: Scope, options: SearchOptions) -> QueryContext:
         view, asked = self._live.current(counted.namespaces), options.get("weighting")
-        own = self._config.weighting(view)
+        own = _learned(self._config.weighting(view), view)
         weighting = (own if asked is None else asked.over(own)).without_stored(self._documents)
         expander = self.expanders.make(options.get("expansion"), self._config.of(view).expansion)
         self.require_learned(view, weighting)
@@ -126,6 +127,14 @@ class QueryWeigher:
         numerals = (context.encoder.expander or self.expanders.plain).expansion.numerals
         conditions = Conditions.of(query, self._analyzer, context.encoder.ids, numerals=numerals)
         return WeightedQuery.of(context.encoder.terms(query, context.corpus), context, conditions)
+
+
+def _learned(own: QueryWeighting, view: StatisticsView) -> QueryWeighting:
+    """Leave out what an index goes by and was not learned, as after an erasure or in a part: no search has asked."""
+    if view.term_k1 is not None or not own.needs_learning:
+        return own
+    idf = DEFAULT_WEIGHTING.idf if own.idf == "adpt" else own.idf
+    return replace(own, k1=None if own.has_k1_of_terms else own.k1, idf=idf)
 
 
 def _key_of(counted: Scope) -> Hashable:

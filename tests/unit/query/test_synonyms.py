@@ -128,6 +128,12 @@ def test_word_of_which_nothing_is_left_is_named() -> None:
     assert str(caught.value) == "synonyms line 2: the analyzer drops all of 'the'"
 
 
+def test_word_that_an_index_could_not_store_is_refused() -> None:
+    for words in ({"a\ud800": ["b"]}, {"b": {"a\ud800": 0.5}}):
+        with pytest.raises(InputError, match=r"the word 'a\\ud800' has a lone surrogate at character 1$"):
+            Synonyms.of(words)
+
+
 signs = st.sampled_from(["a", "b c", ",", "，", "=>", "^", "|", "0.5", "\\", "\n", "#", " ", "\ud800", "合同"])
 
 

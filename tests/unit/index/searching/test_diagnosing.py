@@ -26,6 +26,7 @@ from rag_bm25 import (
 )
 from rag_bm25.budget import limited
 from rag_bm25.index.searching import diagnosing
+from rag_bm25.store.rows import MAX_K
 
 TEXTS = {
     "law": "用人单位解除劳动合同，应当出具证明。",
@@ -319,6 +320,9 @@ def test_of_several_chunks_with_an_id_one_is_named(index: BM25Index) -> None:
     assert made.diagnose("fig", "a", namespace=None, chunk_namespace="x").reasons == ()
     with pytest.raises(InputError, match="chunk_namespace must be one of"):
         made.diagnose("fig", "a", namespace="x", chunk_namespace="y")
+    for without_place in (made.more_like_this, made.chunk_terms):
+        with pytest.raises(InputError, match=r"2 namespaces have a chunk 'a', .*: search one of them$"):
+            without_place("a", namespace=["x", "y"])  # type: ignore[operator]
 
 
 @pytest.mark.parametrize(
@@ -427,3 +431,7 @@ def test_a_chunk_on_an_earlier_page_is_a_hit(index: BM25Index) -> None:
     assert index.search("contract", 1, offset=1) == [second]
     for hit in (first, second):
         assert index.diagnose("contract", hit.id, 1, offset=1).reasons == ()
+        assert index.diagnose("contract", hit.id, MAX_K, offset=1).reasons == ()
+        placed = index.explain("contract", hit.id, MAX_K, offset=1, diversity=MMR()).placement
+        assert placed is not None
+        assert placed.rank
