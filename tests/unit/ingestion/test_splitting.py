@@ -184,6 +184,7 @@ def count_steps(work: Callable[[], object]) -> int:
         return count
 
     before = sys.gettrace()
+    sys._getframe().f_trace_opcodes = True  # Python 3.12 looks for it once, when tracing begins
     sys.settrace(count)
     try:
         work()
