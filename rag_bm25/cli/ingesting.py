@@ -42,7 +42,7 @@ from rag_bm25.index.settings import with_settings
 from rag_bm25.index.stored_config import differing
 from rag_bm25.index.writing.workers import MAX_WORKERS
 from rag_bm25.ingestion.checking import MAX_REASONS_OF_SOURCE
-from rag_bm25.ingestion.documents import COMMENTS, HIDDEN, LOST
+from rag_bm25.ingestion.documents import COMMENTS, DAMAGED, HIDDEN, LOST
 from rag_bm25.ingestion.files import SUFFIXES, FileSelection
 from rag_bm25.ingestion.ingesting import IngestReport, require_valid_files
 from rag_bm25.ingestion.language import sample_texts
@@ -65,7 +65,7 @@ MaxDelete: TypeAlias = Annotated[
         help="Prune nothing of a folder or collection that has lost a larger share; five files may always be pruned.",
     ),
 ]
-KEPT_BY = {HIDDEN: "--hidden", COMMENTS: "--hidden", LOST: ""}  # kinds of what is left out
+KEPT_BY = {HIDDEN: "--hidden", COMMENTS: "--hidden", LOST: "", DAMAGED: ""}  # kinds of what is left out
 DEFAULT_MAX_DELETE = f"{MAX_DELETE:.0%}"
 
 MAX_REASONS = 3  # of a source
