@@ -126,6 +126,15 @@ def test_a_notebook_is_its_markdown_and_its_code_with_what_it_printed(tmp_path: 
     assert shown == ["# Pumps", "```\ndef f():\n    return 4\n```", "```\n4\n```", "```\n   rows\n0  17\n```"]
 
 
+def test_what_a_notebook_shows_as_markdown_or_a_page_is_text(tmp_path: Path) -> None:
+    page = {"text/html": ["<script>x</script><table><tr><td>rows<td>17<tr><td>a<td>b</table>"]}
+    markdown = {"text/plain": "<IPython.core.display.Markdown object>", "text/markdown": "**4** bar", **page}
+    figure = {"text/plain": "<Figure size 640x480>", "text/html": "<div></div><script>plot()</script>"}
+    outputs = [{"data": data} for data in (page, markdown, figure, {"text/plain": "17", **page})]
+    shown = read(tmp_path, "a.ipynb", notebook({"cell_type": "code", "source": "f()", "outputs": outputs}))
+    assert shown == ["```\nf()\n```", "```\nrows | 17\na | b\n```", "**4** bar", "```\n17\n```"]
+
+
 def test_what_no_index_stores_is_no_text_of_a_notebook(tmp_path: Path) -> None:
     code = {"cell_type": "code", "source": "f()", "outputs": [{"name": "stdout", "text": "a\0b\ud83d"}]}
     assert read(tmp_path, "a.ipynb", notebook(code))[1] == "```\nab\n```"
