@@ -125,13 +125,14 @@ def ingest(
     """Bring an index up to date with files and folders, or with a collection of other software.
 
     The first run creates the index. Folders are read with all below them, except for hidden files and what .gitignore
-    excludes. Documents (.txt, Markdown, .rst, HTML, EPUB, and with the extra `documents` PDF, DOCX, PPTX and XLSX) are
-    cut into chunks at their headings. Each row of JSON lines, CSV or Parquet, {"_id", "title", "text"} or {"id",
-    "text", "metadata"}, is a document; other keys of a row are metadata, too. A file or row that is invalid is reported
-    and counted, and the others are ingested; the exit code is 1 then. Running it again updates changed chunks, adds new
-    ones, and deletes those that a file no longer has; files that have not changed are not parsed again. With --prune,
-    the chunks of files that are gone are deleted as well. A folder without any file, or one that has lost more than
-    --max-delete, is an error, and keeps its chunks: it may be a mount that is missing.
+    excludes. Documents (.txt, Markdown, .rst, HTML, EPUB, e-mail (.eml), notebooks (.ipynb), and with the extra
+    `documents` PDF, DOCX, PPTX and XLSX) are cut into chunks at their headings. Each row of JSON lines, CSV or Parquet,
+    {"_id", "title", "text"} or {"id", "text", "metadata"}, is a document; other keys of a row are metadata, too. A file
+    or row that is invalid is reported and counted, and the others are ingested; the exit code is 1 then. Running it
+    again updates changed chunks, adds new ones, and deletes those that a file no longer has; files that have not
+    changed are not parsed again. With --prune, the chunks of files that are gone are deleted as well. A folder without
+    any file, or one that has lost more than --max-delete, is an error, and keeps its chunks: it may be a mount that is
+    missing.
 
     A row with the id of a row or chunk of another file is invalid as long as that file exists. --id-prefix '{source}#'
     makes the ids of each file its own.
