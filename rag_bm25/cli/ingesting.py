@@ -42,7 +42,7 @@ from rag_bm25.index.settings import with_settings
 from rag_bm25.index.stored_config import differing
 from rag_bm25.index.writing.workers import MAX_WORKERS
 from rag_bm25.ingestion.checking import MAX_REASONS_OF_SOURCE
-from rag_bm25.ingestion.documents import COMMENTS, HIDDEN, LOST
+from rag_bm25.ingestion.documents import COMMENTS, DAMAGED, HIDDEN, LOST
 from rag_bm25.ingestion.files import SUFFIXES, FileSelection
 from rag_bm25.ingestion.ingesting import IngestReport, require_valid_files
 from rag_bm25.ingestion.language import sample_texts
@@ -65,7 +65,7 @@ MaxDelete: TypeAlias = Annotated[
         help="Prune nothing of a folder or collection that has lost a larger share; five files may always be pruned.",
     ),
 ]
-KEPT_BY = {HIDDEN: "--hidden", COMMENTS: "--hidden", LOST: ""}  # kinds of what is left out
+KEPT_BY = {HIDDEN: "--hidden", COMMENTS: "--hidden", LOST: "", DAMAGED: ""}  # kinds of what is left out
 DEFAULT_MAX_DELETE = f"{MAX_DELETE:.0%}"
 
 MAX_REASONS = 3  # of a source
@@ -125,13 +125,14 @@ def ingest(
     """Bring an index up to date with files and folders, or with a collection of other software.
 
     The first run creates the index. Folders are read with all below them, except for hidden files and what .gitignore
-    excludes. Documents (.txt, Markdown, .rst, HTML, EPUB, and with the extra `documents` PDF, DOCX, PPTX and XLSX) are
-    cut into chunks at their headings. Each row of JSON lines, CSV or Parquet, {"_id", "title", "text"} or {"id",
-    "text", "metadata"}, is a document; other keys of a row are metadata, too. A file or row that is invalid is reported
-    and counted, and the others are ingested; the exit code is 1 then. Running it again updates changed chunks, adds new
-    ones, and deletes those that a file no longer has; files that have not changed are not parsed again. With --prune,
-    the chunks of files that are gone are deleted as well. A folder without any file, or one that has lost more than
-    --max-delete, is an error, and keeps its chunks: it may be a mount that is missing.
+    excludes. Documents (.txt, Markdown, .rst, HTML, EPUB, e-mail (.eml), notebooks (.ipynb), and with the extra
+    `documents` PDF, DOCX, PPTX and XLSX) are cut into chunks at their headings. Each row of JSON lines, CSV or Parquet,
+    {"_id", "title", "text"} or {"id", "text", "metadata"}, is a document; other keys of a row are metadata, too. A file
+    or row that is invalid is reported and counted, and the others are ingested; the exit code is 1 then. Running it
+    again updates changed chunks, adds new ones, and deletes those that a file no longer has; files that have not
+    changed are not parsed again. With --prune, the chunks of files that are gone are deleted as well. A folder without
+    any file, or one that has lost more than --max-delete, is an error, and keeps its chunks: it may be a mount that is
+    missing.
 
     A row with the id of a row or chunk of another file is invalid as long as that file exists. --id-prefix '{source}#'
     makes the ids of each file its own.

@@ -29,8 +29,8 @@ STDIN_NAME = "stdin.txt"
 BLOCK = 1 << 20  # bytes
 MAX_NOTES = 5
 UNREAD_DOCUMENTS = {
-    ".doc", ".docm", ".dot", ".eml", ".ipynb", ".key", ".mobi", ".msg", ".numbers", ".odp", ".ods", ".odt", ".ofd",
-    ".org", ".pages", ".ppt", ".pptm", ".rtf", ".tex", ".wps", ".xls", ".xlsb", ".xlsm", ".xml",
+    ".doc", ".docm", ".dot", ".key", ".mobi", ".msg", ".numbers", ".odp", ".ods", ".odt", ".ofd", ".org", ".pages",
+    ".ppt", ".pptm", ".rtf", ".tex", ".wps", ".xls", ".xlsb", ".xlsm", ".xml",
 }  # fmt: skip
 """Kinds of documents that are not read; those who have some want to know."""
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 # Kinds of what is left out: `hidden` reads the first two, and `repeated` keeps all but them and what is lost.
 HIDDEN, COMMENTS = "hidden text", "comments"
 LOST = "text that Word shows and the reader does not know"
+DAMAGED = "comments that are damaged"
 RUNNING, NUMBERS, CONTENTS = "running lines", "page numbers", "contents"
 MENUS, BESIDE = "menus and controls", "text beside the main part"
 

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from rag_bm25.ingestion.rows import Reject
 
 _BEGINNING = re.compile(rb"(?:\xef\xbb\xbf)?\s*\[\s*\{")
+LONG = object()  # which no JSON is
+MAX_DIGITS = 4_300  # of an integer, by default of Python
+TOO_LONG = f"an integer must have at most {MAX_DIGITS:,} digits"
 MAX_BLANKS = 1000  # before the first item
 
 
@@ -35,7 +38,7 @@ def read_json_array(
     if len(data) > MAX_DOCUMENT_BYTES:
         raise InputError(f"{file.name}: an array must have at most {MAX_DOCUMENT_BYTES:,} bytes. Make it JSON lines")
     try:
-        rows = json.loads(decode(data, file.name, encoding)[0])
+        rows = _parse_items(decode(data, file.name, encoding)[0])
     except (ValueError, RecursionError) as error:
         reason = "nested too deeply" if isinstance(error, RecursionError) else error
         raise InputError(f"{file.name}: not JSON: {reason}") from None
@@ -44,8 +47,21 @@ def read_json_array(
         if isinstance(row, dict):
             columns = tuple(row) if text == DEFAULT_FIELDS.text else ()
             yield Row(where, row, len(data) * (number + 1) // len(rows), f"{source}#{number}", columns)
+        elif row is LONG:
+            reject(InputError(f"{where}: {TOO_LONG}"))
         else:
             reject(InputError(f"{where}: a row must be a JSON object, got {type(row).__name__}"))
+
+
+def _parse_items(text: str) -> Any:
+    """Parse an array, with LONG in place of an item that has an integer that Python does not read."""
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        raise
+    except ValueError:  # which does not name the item
+        items = json.loads(text, parse_int=lambda digits: int(digits) if len(digits) <= MAX_DIGITS else LONG)
+        return [LONG if repr(LONG) in repr(item) else item for item in items]
 
 
 def read_json_lines(file: BinaryIO, encoding: str | None = None, reject: Reject = raise_error) -> Iterator[Row]:
@@ -69,7 +85,7 @@ def _parse_error(error: ValueError | RecursionError) -> str:
     """Describe an error of the JSON parser, without its line number, which is always 1."""
     if isinstance(error, RecursionError):
         return "nested too deeply"
-    return f"{error.msg} at column {error.pos + 1}" if isinstance(error, json.JSONDecodeError) else str(error)
+    return f"{error.msg} at column {error.pos + 1}" if isinstance(error, json.JSONDecodeError) else TOO_LONG
 
 
 def _parse_object(text: str, where: str) -> dict[str, Any]:

@@ -83,9 +83,10 @@ def read_markdown(text: str, *, hidden: bool = False) -> Document:
     shown, num_hidden = _shown(text[start:], hidden=hidden)
     headings = bounded(_markdown_headings(shown))
     first = next((each.title for each in headings if each.level == 1), "")
-    title = metadata.pop("title", None) or first
+    own = metadata.pop("title", None)
+    title = str(own) if isinstance(own, str | int | float) and not isinstance(own, bool) else ""
     left_out = {COMMENTS: num_hidden} if num_hidden else {}
-    return _rendered(Document(shown, str(title), headings, left_out=left_out, metadata=metadata))
+    return _rendered(Document(shown, title or first, headings, left_out=left_out, metadata=metadata))
 
 
 def _shown(text: str, *, hidden: bool) -> tuple[str, int]:

@@ -25,6 +25,7 @@ LookUp: TypeAlias = "Callable[[Sequence[str]], Iterable[Chunk]]"
 RejectRow: TypeAlias = "Callable[[str, InputError], None]"  # source, error
 
 WAY_OUT = "To keep both, begin ids with their file: --id-prefix '{source}#'"
+SAME_NAME = "another file has this name, but for how its accents are written (Unicode NFC or NFD). Rename one of them"
 Row: TypeAlias = "list[Placed]"
 Stored: TypeAlias = "Mapping[str, Chunk]"  # id -> chunk
 
@@ -113,6 +114,8 @@ class Owners:
             self.given.update((each.chunk.id, first.source) for each in row)
             return True
         msg = f"{first.where}: the id {first.chunk.id!r} belongs to {owner}, which exists, too. {WAY_OUT}"
+        if owner == first.source:  # one of a file with the same id twice has not come here
+            msg = f"{first.where}: {SAME_NAME}"
         reject(first.source, InputError(msg))
         return False
 

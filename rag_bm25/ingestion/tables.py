@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 DELIMITERS = ",;\t|"
 BATCH_ROWS = 500
-_DECLARED = re.compile(r"sep=(.)\r?\n", re.IGNORECASE)  # the delimiter, in the first line that Excel writes
+_LINE = re.compile(r"[^\r\n]+(?:\r\n?|\n)?|\r\n?|\n")
+_DECLARED = re.compile(r"sep=(.)(?:\r\n?|\n)", re.IGNORECASE)  # the delimiter, in the first line that Excel writes
 
 
 def read_csv(
@@ -77,17 +78,23 @@ class _Lines:
     """The lines of a file as text; bytes that are no text become lone surrogates, which checks of texts refuse."""
 
     def __init__(self, lines: Iterator[Line]) -> None:
-        self._lines = lines
+        self._texts = self._split(lines)
         self.where, self.end, self.number = "", 0, 0
 
     def __iter__(self) -> _Lines:
         return self
 
     def __next__(self) -> str:
-        line = next(self._lines)
-        self.where, self.end = line.where, line.end
-        self.number += 1
-        return line.decode("surrogateescape")
+        return next(self._texts)
+
+    def _split(self, lines: Iterator[Line]) -> Iterator[str]:
+        """Yield the lines, also those that end with a carriage return alone."""
+        for line in lines:
+            file, _, _ = line.where.rpartition(" ")
+            for match in _LINE.finditer(line.decode("surrogateescape")):
+                self.number += 1
+                self.where, self.end = f"{file} {self.number}", line.end
+                yield match[0]
 
 
 def _names(cells: list[str] | None, where: str) -> list[str]:

@@ -11,9 +11,11 @@ from support.command_line import Databases, assert_fails, run, run_json
 from support.office import make_pdf
 
 from rag_bm25.cli.console import ingest_bar
+from rag_bm25.cli.sources import UNREAD_DOCUMENTS
 from rag_bm25.errors import install_extra
 from rag_bm25.events import Progress
 from rag_bm25.ingestion.files import SUFFIXES
+from rag_bm25.ingestion.formats import FORMATS
 
 pytestmark = pytest.mark.usefixtures("databases")
 
@@ -88,6 +90,12 @@ def test_skipped_files_are_named(docs: Path, monkeypatch: pytest.MonkeyPatch) ->
         f"{docs / '.gitignore'}: left out, since they are no patterns: line 2",
         f"1 excluded by patterns or .gitignore: {docs / 'x.log.md'}",
     ]
+
+
+def test_what_is_read_is_in_the_help_and_not_among_what_is_not() -> None:
+    shown = run("ingest", "--help").stdout.upper()
+    assert [form.name for form in FORMATS.values() if form.name.upper() not in shown] == []
+    assert UNREAD_DOCUMENTS.isdisjoint(SUFFIXES)
 
 
 def test_an_empty_folder_makes_no_index(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from rag_bm25.ingestion.formats.html import write_html
 if TYPE_CHECKING:
     import zipfile
     from collections.abc import Iterator
+    from collections.abc import Set as AbstractSet
     from typing import BinaryIO
 
     from rag_bm25.ingestion.documents import Document
@@ -32,11 +33,10 @@ def extract(file: BinaryIO, *, encoding: str | None, hidden: bool, repeated: boo
         package = _package_path(archive)
         root = _parse(archive, package)
         builder = TextBuilder(hidden=hidden, repeated=repeated)
-        for name in _pages(root, posixpath.dirname(package)):
-            if name in archive.namelist():
-                text, _ = decode(archive.read(name), name, encoding, "utf-8")
-                write_html(text, builder)
-                builder.new_line(2)
+        for name in dict.fromkeys(_pages(root, posixpath.dirname(package), set(archive.namelist()))):
+            text, _ = decode(archive.read(name), name, encoding, "utf-8")
+            write_html(text, builder)
+            builder.new_line(2)
         return builder.build(root.findtext(".//{*}title") or "", builder.first_heading)
 
 
@@ -63,10 +63,13 @@ def _parse(archive: zipfile.ZipFile, name: str) -> ET.Element:
         raise InputError(f"damaged: {name}: {error}") from None
 
 
-def _pages(package: ET.Element, folder: str) -> Iterator[str]:
-    """Yield the names of the pages in the order of reading."""
+def _pages(package: ET.Element, folder: str, names: AbstractSet[str]) -> Iterator[str]:
+    """Yield the names of the pages in the order of reading, also of one of whose parts an entry is."""
     items = {item.get("id"): item for item in package.iterfind(".//{*}manifest/{*}item")}
     for reference in package.iterfind(".//{*}spine/{*}itemref"):
         item = items.get(reference.get("idref"))
         if item is not None and item.get("media-type") in PAGES and "nav" not in (item.get("properties") or "").split():
-            yield posixpath.normpath(posixpath.join(folder, unquote(item.get("href") or "")))
+            href = item.get("href") or ""
+            forms = (form for given in (href, href.partition("#")[0]) for form in (unquote(given), given))
+            paths = (posixpath.normpath(posixpath.join(folder, form)) for form in forms)
+            yield from [path for path in paths if path in names][:1]

@@ -8,7 +8,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from rag_bm25.errors import InputError
-from rag_bm25.ingestion.formats.building import UNSTORABLE
+from rag_bm25.ingestion.formats.building import UNSTORABLE, TextBuilder
+from rag_bm25.ingestion.formats.html import write_html
 from rag_bm25.ingestion.markup import read_markdown
 
 if TYPE_CHECKING:
@@ -40,9 +41,20 @@ def _blocks(cell: Any) -> Iterator[str]:
         return
     yield _fenced(source)
     for output in cell.get("outputs", ()):
-        printed = _text(output.get("text") or output.get("data", {}).get("text/plain", ""))
-        if output.get("name") != "stderr" and not _OBJECT.fullmatch(printed):
-            yield _fenced(_COLOURS.sub("", printed))
+        if output.get("name") != "stderr":
+            yield _shown(output.get("data", {}), _text(output.get("text") or ""))
+
+
+def _shown(data: Any, printed: str) -> str:
+    """Return what was printed, or else the text of what was shown, for which Python prints only its kind."""
+    printed = printed or _text(data.get("text/plain", ""))
+    if printed and not _OBJECT.fullmatch(printed):
+        return _fenced(_COLOURS.sub("", printed))
+    if "text/markdown" in data:
+        return _text(data["text/markdown"])
+    builder = TextBuilder()
+    write_html(_text(data.get("text/html", "")), builder)
+    return _fenced(builder.build().text)
 
 
 def _text(lines: Any) -> str:

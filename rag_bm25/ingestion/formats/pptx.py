@@ -30,9 +30,9 @@ def extract(file: BinaryIO, *, hidden: bool, repeated: bool, **_options: object)
     """Extract the text of a file."""
     import pptx
 
-    with open_archive(file) as archive:
-        title, texts = core_title(archive), comments(archive)
     builder, footers = TextBuilder(repeated=repeated), set[str]()
+    with open_archive(file) as archive:
+        title, texts = core_title(archive), comments(archive, builder)
     for slide in pptx.Presentation(file).slides:
         builder.page()
         _rewrite(slide.element)

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
-from rag_bm25.ingestion.documents import COMMENTS
+from rag_bm25.ingestion.documents import COMMENTS, DAMAGED
 
 if TYPE_CHECKING:
     import zipfile
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 MAX_PROPERTIES = 1 << 20  # bytes
 THREAD = "tc="  # begins the author of a comment that former programs show in place of a thread
 _COMMENTS = re.compile(r"(?:xl|ppt)/(?:threadedC|c)omments?[\w/.{}-]*\.xml")
+_TAG = re.compile(rb"<[^>]*>?")
 TITLE = "{http://purl.org/dc/elements/1.1/}title"
 
 
@@ -30,11 +31,19 @@ def core_title(archive: zipfile.ZipFile) -> str:
     return (title or "").strip()
 
 
-def comments(archive: zipfile.ZipFile) -> list[str]:
-    """Return the comments of sheets or slides."""
+def comments(archive: zipfile.ZipFile, builder: TextBuilder) -> list[str]:
+    """Return the comments of sheets or slides; the characters of those that are damaged are counted."""
     names = sorted(filter(_COMMENTS.fullmatch, archive.namelist()))
-    roots = (ET.fromstring(archive.read(name)) for name in names)  # noqa: S314  # expat bounds entities
-    return [text for root in roots for text in map(" ".join, map(str.split, _comments(root))) if text]
+    return [text for name in names for text in _comments_of(archive.read(name), builder) if text]
+
+
+def _comments_of(data: bytes, builder: TextBuilder) -> list[str]:
+    try:
+        root = ET.fromstring(data)  # noqa: S314  # expat bounds entities
+    except (ET.ParseError, ValueError, LookupError):  # the last two for encodings
+        builder.leave_out(DAMAGED, _TAG.sub(b" ", data).decode(errors="replace"))
+        return []
+    return [" ".join(text.split()) for text in _comments(root)]
 
 
 def _comments(root: ET.Element) -> Iterator[str]:

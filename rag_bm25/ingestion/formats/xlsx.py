@@ -33,10 +33,10 @@ MAX_FULL = 1e21  # as in JSON of browsers: whole numbers below are written in fu
 
 def extract(file: BinaryIO, *, hidden: bool, **_options: object) -> Document:
     """Extract the text of a file: the values of formulas as they were last computed, or else the formulas."""
-    with open_archive(file) as archive:
-        title, texts = core_title(archive), comments(archive)
-    values, formulas = _Book(file, data_only=True), _Book(file, data_only=False)
     builder = TextBuilder(hidden=hidden)
+    with open_archive(file) as archive:
+        title, texts = core_title(archive), comments(archive, builder)
+    values, formulas = _Book(file, data_only=True), _Book(file, data_only=False)
     for sheet in values.book.worksheets:
         is_read = hidden or sheet.sheet_state == "visible"
         written = builder if is_read else TextBuilder(hidden=True)

@@ -511,6 +511,18 @@ def test_epub_is_read_in_its_order(tmp_path: Path) -> None:
     assert document.text.split() == ["First", "one", "Second", "two"]
 
 
+def test_a_page_of_a_book_is_read_once_however_its_parts_are_named(tmp_path: Path) -> None:
+    names = {"a b.xhtml": "a%20b.xhtml#one", "c%20d.xhtml": "c%20d.xhtml#x", "C#.xhtml": "C#.xhtml"}
+    hrefs = [*names.values(), "a%20b.xhtml#two"]
+    items = "".join(f'<item id="{at}" href="{href}" media-type="text/html"/>' for at, href in enumerate(hrefs))
+    spine = "".join(f'<itemref idref="{at}"/>' for at in range(len(hrefs)))
+    package = f"<package xmlns='o'><manifest>{items}</manifest><spine>{spine}</spine></package>"
+    container = "<container><rootfiles><rootfile full-path='a.opf'/></rootfiles></container>"
+    pages = {name: f"<p>{name[0]}" for name in names}
+    path = make_zip(tmp_path / "a.epub", {"META-INF/container.xml": container, "a.opf": package, **pages})
+    assert read_document(path).text.split() == ["a", "c", "C"]
+
+
 def test_chunks_know_their_page_title_and_headings(tmp_path: Path, index: BM25Index) -> None:
     pytest.importorskip("pypdfium2")
     run(index, make_pdf(tmp_path / "a.pdf", ["Intro\n" + "first page words", "Setup\n" + "second page words"], "Guide"))

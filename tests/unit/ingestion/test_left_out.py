@@ -10,7 +10,7 @@ import pytest
 from support.files import write
 from support.office import make_docx, make_epub, word_paragraph
 
-from rag_bm25.ingestion.documents import BESIDE, COMMENTS, CONTENTS, HIDDEN, MENUS, NUMBERS, RUNNING
+from rag_bm25.ingestion.documents import BESIDE, COMMENTS, CONTENTS, DAMAGED, HIDDEN, MENUS, NUMBERS, RUNNING
 from rag_bm25.ingestion.reading import ReadOptions, read_document
 
 MAIN = f"<main><p>{'Prose. ' * 40}</p></main>"
@@ -126,3 +126,19 @@ def test_the_comments_of_slides_are_counted(tmp_path: Path) -> None:
         archive.writestr("ppt/comments/comment1.xml", old)
         archive.writestr("ppt/comments/modernComment_100_{A-1}.xml", new)
     check(tmp_path / "a.pptx", {COMMENTS: 13}, "Old", "Answer New")
+
+
+@pytest.mark.parametrize("hidden", [False, True])
+@pytest.mark.parametrize(("name", "part"), [("a.xlsx", "xl/comments1.xml"), ("a.pptx", "ppt/comments/comment1.xml")])
+def test_damaged_comments_are_counted_and_the_text_is_read(name: str, part: str, hidden: bool, tmp_path: Path) -> None:
+    office = pytest.importorskip("openpyxl" if name == "a.xlsx" else "pptx")
+    made = office.Workbook() if name == "a.xlsx" else office.Presentation()
+    if name == "a.xlsx":
+        made.active["A1"] = "pump"
+    else:
+        made.slides.add_slide(made.slide_layouts[0]).shapes.title.text = "pump"
+    made.save(str(tmp_path / name))
+    with zipfile.ZipFile(tmp_path / name, "a") as archive:
+        archive.writestr(part, "<c xmlns='a'><cm><text>Lost one</cm><te")
+    document = read_document(tmp_path / name, ReadOptions(hidden=hidden))
+    assert ("pump" in document.text, document.left_out) == (True, {DAMAGED: 8})

@@ -11,6 +11,7 @@ from email.mime.text import MIMEText
 from pathlib import Path
 
 import pytest
+from support.files import write
 
 from rag_bm25 import BM25Index
 from rag_bm25.errors import InputError
@@ -125,6 +126,15 @@ def test_a_notebook_is_its_markdown_and_its_code_with_what_it_printed(tmp_path: 
     assert shown == ["# Pumps", "```\ndef f():\n    return 4\n```", "```\n4\n```", "```\n   rows\n0  17\n```"]
 
 
+def test_what_a_notebook_shows_as_markdown_or_a_page_is_text(tmp_path: Path) -> None:
+    page = {"text/html": ["<script>x</script><table><tr><td>rows<td>17<tr><td>a<td>b</table>"]}
+    markdown = {"text/plain": "<IPython.core.display.Markdown object>", "text/markdown": "**4** bar", **page}
+    figure = {"text/plain": "<Figure size 640x480>", "text/html": "<div></div><script>plot()</script>"}
+    outputs = [{"data": data} for data in (page, markdown, figure, {"text/plain": "17", **page})]
+    shown = read(tmp_path, "a.ipynb", notebook({"cell_type": "code", "source": "f()", "outputs": outputs}))
+    assert shown == ["```\nf()\n```", "```\nrows | 17\na | b\n```", "**4** bar", "```\n17\n```"]
+
+
 def test_what_no_index_stores_is_no_text_of_a_notebook(tmp_path: Path) -> None:
     code = {"cell_type": "code", "source": "f()", "outputs": [{"name": "stdout", "text": "a\0b\ud83d"}]}
     assert read(tmp_path, "a.ipynb", notebook(code))[1] == "```\nab\n```"
@@ -165,6 +175,17 @@ def test_items_that_are_no_objects_are_rejected(tmp_path: Path, index: BM25Index
     report = ingest(index, find_files([tmp_path / "a.json"]))
     assert (report.chunks, report.rejected) == (1, {"a.json": 1})
     assert report.reasons == [f"{tmp_path / 'a.json'} item 2: a row must be a JSON object, got int"]
+
+
+@pytest.mark.parametrize("value", ["9" * 5_000, '[{"b": -%s}]' % ("9" * 5_000)])
+def test_a_row_with_an_integer_that_is_too_long_is_rejected_alone(value: str, tmp_path: Path, index: BM25Index) -> None:
+    first, second = f'{{"id": 1, "text": "a", "n": {value}}}', '{"id": 2, "text": "b", "n": 3}'
+    array = write(tmp_path / "a.json", f"[{first}, {second}]")
+    lines = write(tmp_path / "b.jsonl", f"{first}\n{second.replace('2', '4')}\n")
+    report = ingest(index, find_files([array, lines]))
+    rule = "an integer must have at most 4,300 digits"
+    assert report.reasons == [f"{array} item 1: {rule}", f"{lines} line 1: not JSON: {rule}"]
+    assert {chunk.id: chunk.metadata["n"] for chunk in index.chunks()} == {"2": 3, "4": 3}
 
 
 @pytest.mark.parametrize("contents", ['[{"text": 1}', '[{"a":' * 100_000])

@@ -107,6 +107,14 @@ def test_front_matter_of_toml_becomes_metadata() -> None:
 
 
 @pytest.mark.parametrize(
+    ("given", "title"), [("1984", "1984"), ("0", "0"), ("2026-1-5", "2026-01-05"), ("[a, b]", "H"), ("true", "H")]
+)
+def test_a_title_of_front_matter_is_a_text_a_number_or_a_date(given: str, title: str) -> None:
+    document = read_markdown(f"---\ntitle: {given}\n---\n# H\n")
+    assert (document.title, document.metadata) == (title, {})
+
+
+@pytest.mark.parametrize(
     "text",
     ["---\nA sentence.\n---\nb\n", "---\na: b\n", "---\n  a\n---\n", f"---\na: {'b' * 10_000}\n---\n", "--- a: b\n---"],
 )

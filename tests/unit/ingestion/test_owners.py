@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from itertools import permutations
 from pathlib import Path
 from typing import Any
+from unicodedata import normalize
 
 import pytest
 from support.files import CONFIG, ids, run, write, write_rows
@@ -15,7 +16,7 @@ from support.memory_store import MemoryStore
 
 from rag_bm25 import BM25Index, InputError
 from rag_bm25.ingestion import ReadOptions, find_files, ingest, owners
-from rag_bm25.ingestion.owners import WAY_OUT
+from rag_bm25.ingestion.owners import SAME_NAME, WAY_OUT
 
 
 def rows(path: Path, *ids: str, **more: object) -> Path:
@@ -34,6 +35,16 @@ def belongs(file: Path, line: int, id_: str, owner: str) -> str:
 @pytest.fixture
 def two(tmp_path: Path) -> tuple[Path, Path]:
     return rows(tmp_path / "G" / "fruit.jsonl", "1", "2"), rows(tmp_path / "G" / "veg.jsonl", "1", "2", "3")
+
+
+def test_a_file_with_the_name_of_another_in_another_form_of_unicode_says_so(tmp_path: Path, index: BM25Index) -> None:
+    """Some file systems keep one of the two."""
+    files = [tmp_path / "a" / normalize(form, "é.txt") for form in ("NFD", "NFC")]
+    for file in files:
+        write(file, file.name)
+    if len(list((tmp_path / "a").iterdir())) == len(files):
+        report = ingest(index, find_files([tmp_path / "a"]))
+        assert (report.rejected, report.reasons) == ({"a/é.txt": 1}, [f"{files[1]}: {SAME_NAME}"])
 
 
 @pytest.mark.parametrize("together", [True, False])

@@ -55,6 +55,15 @@ def test_blank_lines_before_the_names_are_none(tmp_path: Path, index: BM25Index)
     assert ids(index) == ["7"]
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+def test_lines_may_end_with_carriage_returns_alone(tmp_path: Path, index: BM25Index, encoding: str) -> None:
+    text = 'sep=;\rid;text\r1;"two\nlines\rand one"\r2;b;c\r3;seal'
+    path = write(tmp_path / "a.csv", text.encode(encoding))
+    report = run(index, path)
+    assert {chunk.id: chunk.text for chunk in index.chunks()} == {"1": "two\nlines\rand one", "3": "seal"}
+    assert report.reasons == [f"{path} line 6: a row must have 2 cells, as the first row has, got 3"]
+
+
 def test_a_row_without_a_word_is_stored_however_long(tmp_path: Path, index: BM25Index) -> None:
     rows = {"short": "😀", "long": "😀" * 999}
     run(index, write(tmp_path / "a.csv", "id,text\n" + "".join(f"{name},{text}\n" for name, text in rows.items())))
