@@ -677,6 +677,20 @@ with opened() as index:
 """)
         assert shown == ["1 1 ['alpha'] True", "1 1 ['alpha'] True", "1 1 ['alpha 2'] True"]
 
+    def test_what_was_deleted_ahead_of_time_can_be_written_again(self, shifted: Callable[[str], list[str]]) -> None:
+        """An engine applies its deletions by their stamps; another one knows none of them."""
+        shown = shifted("""
+with opened() as index: index.add(["alpha"], ids=["a"])
+with opened() as index:
+    rows = [row for page in index._store.scan_chunks(contents=True, vectors=True) for row in page]
+    shift(3600)
+    index._store.delete_chunks([row.pk for row in rows])
+    shift(0)
+    index._store.insert_chunks(rows)
+    show(index)
+""")
+        assert shown == ["1 1 ['alpha'] True"]
+
     def test_what_was_written_ahead_of_time_is_rescued_by_a_repair(self, shifted: Callable[[str], list[str]]) -> None:
         shown = shifted("""
 shift(500_000_000)
