@@ -11,7 +11,6 @@ from support import engines
 from support.reference import split
 
 from rag_bm25 import BM25Index, IndexConfig
-from rag_bm25.statistics.log.log import StatisticsLog
 from rag_bm25.store.protocol import Store
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "scripts"))
@@ -64,4 +63,4 @@ def opened() -> Iterator[Callable[..., BM25Index]]:
 @pytest.fixture
 def compact_often(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let writers sum up the log after a few deltas."""
-    monkeypatch.setattr(StatisticsLog.compact, "__kwdefaults__", {"above": 3})
+    monkeypatch.setattr("rag_bm25.statistics.log.log.max_waiting", lambda _: 3)

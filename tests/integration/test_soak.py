@@ -49,7 +49,7 @@ def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have each path that cuts or merges rows run with a few terms."""
     for limit, value in SMALL_LIMITS.items():
         monkeypatch.setattr(f"rag_bm25.{limit}", value)
-    monkeypatch.setattr("rag_bm25.statistics.log.log.StatisticsLog.compact.__kwdefaults__", {"above": 4})
+    monkeypatch.setattr("rag_bm25.statistics.log.log.max_waiting", lambda _: 4)
 
 
 @pytest.fixture

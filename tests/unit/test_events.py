@@ -16,7 +16,6 @@ from support.faulty_store import FaultyStore
 from support.memory_store import MemoryStore
 
 from rag_bm25 import BM25Index, Event, IndexConfig, StoreError
-from rag_bm25.statistics.log.log import StatisticsLog
 from rag_bm25.store.milvus import server
 from rag_bm25.store.milvus.connection import Connection
 
@@ -76,7 +75,7 @@ def test_drift_is_counted(opened: Callable[..., BM25Index], told: Told, store: M
 
 
 def test_recovery_and_compaction(opened: Callable[..., BM25Index], told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(StatisticsLog.compact, "__kwdefaults__", {"above": 2})
+    monkeypatch.setattr("rag_bm25.statistics.log.log.max_waiting", lambda _: 2)
     store = FaultyStore()
     index = opened(store)
     for number in range(4):
