@@ -102,6 +102,8 @@ async def _receive(operation: Operation, request: HttpRequest, limits: Limits) -
     """Return what reads a request: the body's JSON object, or the query string, and the id in the path."""
     path = {"ids" if operation.name == "delete" else name: [value] for name, value in request.path_params.items()}
     if request.method in ("GET", "HEAD") or path:
+        if "transfer-encoding" in request.headers or request.headers.get("content-length", "0") != "0":
+            raise RefusedError(400, "bad_request", "the arguments belong into the address, and there must be no body")
         words = {name: request.query_params.getlist(name) for name in request.query_params}
         if again := path.keys() & words.keys():
             raise RefusedError(400, "bad_request", f"{again.pop()} must be given once, and is in the path")

@@ -323,6 +323,22 @@ def test_a_body_that_is_no_object_is_refused(asker: Any, body: bytes) -> None:
     assert_refused(answer, 400, "bad_request", "the body must be a JSON object")
 
 
+@pytest.mark.parametrize(("method", "path"), [("DELETE", "/chunks/law.txt%230"), ("GET", "/search?query=notice")])
+def test_a_body_that_would_be_ignored_is_refused(
+    make_asker: Callable[..., Any], index: BM25Index, method: str, path: str
+) -> None:
+    for given in ({"json": {"namespace": "tenant"}}, {"headers": {"transfer-encoding": "chunked"}}):
+        answer = make_asker(allow_writes=True).ask(method, API + path, **given)
+        assert_refused(answer, 400, "bad_request", "the arguments belong into the address")
+    assert len(index) == 5
+
+
+def test_a_text_with_a_lone_surrogate_is_answered(asker: Any) -> None:
+    asked = json.dumps({"query": "notice", "text": "a notice \ud800"})
+    answer = asker.ask("POST", f"{API}/highlight", content=asked, headers={"content-type": "application/json"})
+    assert [one["text"] for one in answer.json()["highlights"]] == ["a notice \ud800"]
+
+
 def test_a_client_that_goes_away_is_no_failure_of_the_server(asker: Any, caplog: pytest.LogCaptureFixture) -> None:
     headers = [(b"host", b"localhost"), (b"content-type", b"application/json")]
     scope = {"type": "http", "method": "POST", "path": f"{API}/search", "headers": headers, "query_string": b""}
