@@ -197,6 +197,11 @@ def test_a_missing_file_is_named(folder: Path, missing: str) -> None:
             "test.tsv line 5: must be query id, document id and a whole number up to 1,000",
         ),
         ("qrels/test.tsv", "q1\td2\tinf", "test.tsv line 5: must be query id, document id and a whole number"),
+        (
+            "qrels/test.tsv",
+            "q1\td9\t1\nq1\td9\t1\nq1\td9\t0",
+            "line 7: the document 'd9' already has the grade 1 for 'q1'",
+        ),
         ("qrels/test.tsv", "q9\td2\t1", "has judgements of the query 'q9', which is not in queries.jsonl"),
     ],
 )
