@@ -443,6 +443,11 @@ def test_a_measure_that_fails_with_the_grades_is_refused(monkeypatch: pytest.Mon
         measure({"q": {"a": 5}}, {}, ["ERR@20"])
 
 
+def test_a_repeated_document_counts_once_in_its_first_place() -> None:
+    qrels = {"q": {"a": 1, "b": 2}}
+    assert measure(qrels, {"q": ["a", "c", "a", "a", "b", "a"]}) == measure(qrels, {"q": ["a", "c", "b"]})
+
+
 def test_measures_of_no_judgements_are_refused() -> None:
     with pytest.raises(InputError, match=r"^no query is judged: nothing to measure$"):
         measure({}, {"q": ["a"]})
