@@ -355,6 +355,48 @@ def test_a_client_that_goes_away_is_no_failure_of_the_server(asker: Any, caplog:
     assert not caplog.records
 
 
+def test_a_search_that_nobody_waits_for_goes_out_of_the_queue(
+    make_asker: Callable[..., Any], index: BM25Index, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asker, searched = make_asker(running=1), []
+    begun, go_on, search = threading.Event(), threading.Event(), index.search
+
+    def search_slowly(query: Any, *given: Any, **options: Any) -> Any:
+        searched.append(str(query))
+        begun.set()
+        assert go_on.wait(60)
+        return search(query, *given, **options)
+
+    async def ask(query: str, *, stays: bool) -> int:
+        scope = {"type": "http", "method": "GET", "path": f"{API}/search", "query_string": f"query={query}".encode()}
+        more = {"headers": [(b"host", b"localhost")], "scheme": "http", "server": ("localhost", 80), "root_path": ""}
+        messages = iter([{"type": "http.request"}])
+        sent: list[Any] = []
+
+        async def receive() -> Any:
+            if (message := next(messages, None)) is None and stays:
+                await asyncio.Event().wait()
+            return message or {"type": "http.disconnect"}
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        await asker.app({**scope, **more}, receive, send)
+        return int(sent[0]["status"])
+
+    async def ask_three() -> list[int]:
+        first = asyncio.create_task(ask("first", stays=True))
+        await asyncio.to_thread(begun.wait)
+        second = await ask("second", stays=False)
+        third = asyncio.create_task(ask("third", stays=True))
+        go_on.set()
+        return [await first, second, await third]
+
+    monkeypatch.setattr(index, "search", search_slowly)
+    assert asyncio.run(ask_three()) == [200, 400, 200]
+    assert searched == ["first", "third"]
+
+
 def test_other_types_routes_and_methods_are_refused(asker: Any) -> None:
     form = {"content-type": "text/plain"}  # what a page of another origin may send without asking
     assert_refused(asker.ask("POST", f"{API}/search", content="{}", headers=form), 415, "wrong_type")
