@@ -5,6 +5,7 @@ Typer reads annotations at run time: no ``from __future__ import annotations`` i
 
 from __future__ import annotations
 
+import os
 import sys
 
 from rag_bm25._version import __version__
@@ -15,6 +16,9 @@ INTERRUPTED = 130  # as shells have it
 
 def main() -> None:
     """Run the command line, or say which extra it needs."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # it was closed: no other file may take its place
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: PTH123, SIM115
     if sys.getfilesystemencoding() == "ascii":  # arguments have no characters beyond it, only surrogates
         sys.exit("error: arguments and file names are read as ASCII here: set PYTHONUTF8=1")
     if sys.argv[1:] == ["--version"]:  # as scripts ask for it

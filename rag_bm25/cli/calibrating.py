@@ -80,6 +80,9 @@ def calibrate(
     if paths and (k1_of_terms or judged):
         what, flag = ("k1 is learned", "--k1-of-terms") if k1_of_terms else ("a fusion is chosen", "--judged")
         raise typer.BadParameter(f"{what} from an index, not from files", param_hint=flag)
+    if k1_of_terms and (judged or dry_run):
+        msg = "is for --judged alone: a k1 that is learned is kept" if dry_run else "cannot be given with --k1-of-terms"
+        raise typer.BadParameter(msg, param_hint="--dry-run" if dry_run else "--judged")
     if k1_of_terms:
         _learn_k1(place, progress, as_json=as_json)
         return

@@ -16,6 +16,8 @@ from rag_bm25.cli import options as opt
 from rag_bm25.cli.console import print_error, print_note, show
 from rag_bm25.cli.judgements import note_missing
 from rag_bm25.cli.rendering import render_changes
+from rag_bm25.cli.settings import as_usage
+from rag_bm25.definitions import once
 from rag_bm25.errors import InputError
 from rag_bm25.evaluation import BeirDataset
 from rag_bm25.evaluation.baseline import Baseline, RunRecorder
@@ -87,7 +89,8 @@ class Bounds:
     @cached_property
     def bounds(self) -> dict[str, float]:
         """The minimum of each measure."""
-        return dict(map(_parse_bound, self.minimum or ()))
+        with as_usage("--min"):
+            return once(map(_parse_bound, self.minimum or ()))
 
     def list_low(self, means: Mapping[str, float]) -> list[str]:
         """Say which measures are too low."""

@@ -57,7 +57,7 @@ def paired_test(first: ArrayLike, second: ArrayLike) -> PairedTest:
     Raises
     ------
     InputError
-        The shapes differ, or there are no queries.
+        The shapes differ, there are no queries, or a value is not finite.
 
     Examples
     --------
@@ -67,6 +67,8 @@ def paired_test(first: ArrayLike, second: ArrayLike) -> PairedTest:
     one, other = np.asarray(first, np.float64), np.asarray(second, np.float64)
     if one.shape != other.shape or one.ndim != 1 or not len(one):
         raise InputError(f"a paired test needs two values for each query, got shapes {one.shape} and {other.shape}")
+    if not (np.isfinite(one) & np.isfinite(other)).all():
+        raise InputError("a paired test needs finite values")
     differences = other - one
     better, worse, equal = (int((np.sign(differences) == sign).sum()) for sign in (1, -1, 0))
     p_value = randomisation_p_value(differences)

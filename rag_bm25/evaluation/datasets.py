@@ -188,12 +188,15 @@ def _read_qrels(file: Path) -> dict[str, dict[str, int]]:
         if not line.strip() or (number == 1 and HEADER.fullmatch(line)):
             continue
         try:
-            query, document, grade = _split_judgement(line)
-            qrels.setdefault(query, {})[document] = _read_grade(grade)
+            query, document, written = _split_judgement(line)
+            grade = _read_grade(written)
         except ValueError:
             msg = f"{file} line {number}: must be query id, document id and a whole number up to {MAX_GRADE:,}, "
             msg += f"separated by tabs, or TREC's four columns, got {line!r}"
             raise InputError(msg) from None
+        if (before := qrels.setdefault(query, {}).setdefault(document, grade)) != grade:
+            msg = f"{file} line {number}: the document {document!r} already has the grade {before} for {query!r}"
+            raise InputError(f"{msg}, not {grade}")
     return qrels
 
 

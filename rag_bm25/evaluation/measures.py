@@ -88,7 +88,8 @@ def measure_queries(
         Query id -> document id -> grade, for the queries that count. A grade below 0, as TREC gives to spam, is 0; the
         highest is 1,000.
     run : mapping of str to iterable of str
-        Query id -> document ids, best first; a mapping of document id to score will do.
+        Query id -> document ids, best first; a mapping of document id to score will do. A repeated one, such as the
+        document of several chunks, counts once, in its first place.
     measures : collection of str
         Further measures, by their names in ir-measures, such as ``"AP@100"``.
 
@@ -114,7 +115,8 @@ def measure_queries(
     # of a query: a program that computes some measures reads only numbers.
     judged = {str(place): grades for place, grades in enumerate(checked_grades(qrels))}
     ranked = {str(place): run.get(query, ()) for place, query in enumerate(qrels)}
-    scored = {query: {document: float(-rank) for rank, document in enumerate(hits)} for query, hits in ranked.items()}
+    unique = {query: dict.fromkeys(hits) for query, hits in ranked.items()}
+    scored = {query: {document: float(-rank) for rank, document in enumerate(hits)} for query, hits in unique.items()}
     values = {one: np.zeros(len(judged)) for one in names.values()}
     for one in _calculate(list(values), judged, scored):
         values[one.measure][int(one.query_id)] = one.value

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import parse_qs, unquote
 
 import mcp_types as types
 from mcp.server.lowlevel import Server
@@ -220,8 +220,8 @@ def _parse_uri(uri: str) -> tuple[Call, fields.Request]:
     if uri == STATISTICS:
         return Call(Operations.statistics), requests.Statistics()
     if uri.startswith(CHUNKS):
-        parts = urlsplit(uri.removeprefix(CHUNKS).replace("#", "%23"))  # ids have it, and some clients leave it
-        words = {**parse_qs(parts.query, keep_blank_values=True), "id": [unquote(parts.path)]}
+        id_, _, query = uri.removeprefix(CHUNKS).partition("?")  # ids have : and #, and some clients leave them
+        words = {**parse_qs(query, keep_blank_values=True), "id": [unquote(id_)]}
         return Call(Operations.chunk), fields.read_words(requests.ReadChunk, words)
     raise RefusedError(404, "not_found", f"there is no resource {short_repr(uri)}")
 

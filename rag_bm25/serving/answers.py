@@ -88,14 +88,19 @@ def to_bytes(answer: Any, most: int) -> bytes:
 def _encode(value: Any, levels: int) -> Iterator[bytes]:
     """Yield the JSON of a value, that of each member by itself down to some level."""
     if not levels or not isinstance(value, dict | list) or not value:
-        yield json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+        yield _to_json(value)
         return
     is_object = isinstance(value, dict)
     before = b"{" if is_object else b"["
     for member in value:
         yield before
         if is_object:
-            yield json.dumps(member, ensure_ascii=False).encode() + b":"
+            yield _to_json(member) + b":"
         yield from _encode(value[member] if is_object else member, levels - 1)
         before = b","
     yield b"}" if is_object else b"]"
+
+
+def _to_json(value: Any) -> bytes:
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.encode(errors="backslashreplace")  # a lone surrogate, as JSON spells it

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
+from contextlib import suppress
 from functools import partial
 from http import HTTPStatus
 from pathlib import Path
@@ -27,7 +29,7 @@ from rag_bm25.serving.openapi import describe
 from rag_bm25.serving.routes import API, OPERATIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Coroutine
 
     from starlette.requests import Request as HttpRequest
 
@@ -90,7 +92,8 @@ async def _answer(operation: Operation, server: Served, settings: Settings, requ
         if operation.call.writes and not settings.allow_writes:
             raise RefusedError(403, "read_only", "this server does not write; rag-bm25 serve --allow-writes does")
         asked = await _receive(operation, request, settings.limits)
-        body = await server.ask(operation.call, asked, lambda _, answer: to_bytes(answer, settings.limits.answer))
+        answer = server.ask(operation.call, asked, lambda _, answer: to_bytes(answer, settings.limits.answer))
+        body = await (answer if operation.call.writes else _while_waited_for(request, answer))
     except ClientDisconnect:
         return Response(None, 400)  # that nobody reads; no failure of the server, which a log would have
     except Exception as error:  # noqa: BLE001 - each becomes an answer
@@ -98,10 +101,38 @@ async def _answer(operation: Operation, server: Served, settings: Settings, requ
     return Response(body, media_type="application/json")
 
 
+async def _while_waited_for(request: HttpRequest, answer: Coroutine[Any, Any, bytes]) -> bytes:
+    """Return an answer, or leave it once the client has gone: as one types, each keystroke gives up the search before.
+
+    What waits in the queue then goes out of it.
+    """
+    answered, gone = asyncio.ensure_future(answer), asyncio.ensure_future(_wait_for_end(request))
+    try:
+        await asyncio.wait((answered, gone), return_when=asyncio.FIRST_COMPLETED)
+        if answered.done():
+            return answered.result()
+    except asyncio.CancelledError:  # at a stop, of which the gate tells
+        answered.cancel()
+        return await answered
+    finally:
+        gone.cancel()
+    answered.cancel()
+    with suppress(asyncio.CancelledError, RefusedError):
+        await answered
+    raise ClientDisconnect
+
+
+async def _wait_for_end(request: HttpRequest) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
 async def _receive(operation: Operation, request: HttpRequest, limits: Limits) -> Callable[[], Any]:
     """Return what reads a request: the body's JSON object, or the query string, and the id in the path."""
     path = {"ids" if operation.name == "delete" else name: [value] for name, value in request.path_params.items()}
     if request.method in ("GET", "HEAD") or path:
+        if "transfer-encoding" in request.headers or request.headers.get("content-length", "0") != "0":
+            raise RefusedError(400, "bad_request", "the arguments belong into the address, and there must be no body")
         words = {name: request.query_params.getlist(name) for name in request.query_params}
         if again := path.keys() & words.keys():
             raise RefusedError(400, "bad_request", f"{again.pop()} must be given once, and is in the path")

@@ -44,7 +44,7 @@ class Gate:
 
     async def read(self, call: Callable[[], R]) -> R:
         """Run a call that reads."""
-        return await self._run(self._reads, partial(self._read, call), "ask for less at once")
+        return await self._run(self._reads, partial(self._read, call), "ask for less at once", leaves=True)
 
     async def write(self, call: Callable[[], R]) -> R:
         """Run a call that writes; one at a time."""
@@ -74,7 +74,7 @@ class Gate:
         with limited(check):
             return call()
 
-    async def _run(self, lane: _Lane, call: Callable[[], R], advice: str) -> R:
+    async def _run(self, lane: _Lane, call: Callable[[], R], advice: str, *, leaves: bool = False) -> R:
         if self._closing:
             raise _stopping()
         if lane.is_full:
@@ -92,6 +92,8 @@ class Gate:
         except asyncio.CancelledError:
             if self._closing:
                 raise _stopping() from None
+            if leaves:  # the queue, if it is still there
+                future.cancel()
             raise
 
     def stop(self) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import hmac
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse, Response
@@ -113,7 +112,7 @@ class Guard:
 
     def _find_access(self, headers: Headers) -> Access | None:
         scheme, _, token = headers.get("authorization", "").encode("latin-1").partition(b" ")
-        if scheme != b"Bearer":
+        if scheme.lower() != b"bearer":
             return None
         if self._token is not None and hmac.compare_digest(token, self._token):
             return EVERYTHING
@@ -122,9 +121,8 @@ class Guard:
     def _check_origin(self, headers: Headers, host: str) -> None:
         origin = headers.get("origin")
         if origin is not None:
-            parts = urlsplit(origin.lower())
-            own = parts.scheme in ("http", "https") and parts.netloc == host.lower()
-            if not own and origin.lower() not in self._origins:
+            own = {f"{scheme}://{host}".lower() for scheme in ("http", "https")}
+            if origin.lower() not in own | self._origins:
                 raise RefusedError(403, "wrong_origin", "pages of another origin may not ask; --allow-origin adds one")
         elif headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
             raise RefusedError(403, "wrong_origin", "pages of another origin may not ask; --allow-origin adds one")

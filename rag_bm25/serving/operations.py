@@ -192,6 +192,8 @@ class Operations:
         """Return the figures of the index, and of terms if asked for."""
         if asked.prefix and not asked.k:
             raise InputError("a prefix needs k, the number of terms to list")
+        if asked.filter and asked.terms is None and not asked.k:
+            raise InputError("a filter needs terms, or k, the number of terms to list: the figures are of namespaces")
         answer = self.statistics(requests.Statistics(namespace=asked.namespaces))
         if asked.terms is not None:
             answer |= self.term_statistics(asked.of_terms())

@@ -138,6 +138,7 @@ def serve_http(served: Served, settings: Settings, listener: socket.socket, read
 
     async def run() -> None:
         try:
+            _load(config, settings)
             served.start()
             await server.serve(sockets=[listener])
         finally:
@@ -152,6 +153,15 @@ def serve_http(served: Served, settings: Settings, listener: socket.socket, read
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _load(config: uvicorn.Config, settings: Settings) -> None:
+    """Load the certificate, whose errors do not say what could not be read."""
+    try:
+        config.load()
+    except OSError as error:
+        files = f"the certificate {settings.certificate} and its key {settings.key}"
+        raise ParameterError(f"{files} cannot be loaded: {error.strerror}") from None
 
 
 def _begin_to_stop(served: Served) -> None:

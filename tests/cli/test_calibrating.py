@@ -52,6 +52,9 @@ def test_calibrate_learns_a_k1_for_each_term(docs: Path) -> None:
     assert run_json("stats")["k1_growth"] == 1
     assert "N is 1.000 times that of then" in run("stats").stdout
     assert "terms" in run("calibrate", "--k1-of-terms").stdout
+    for option, value in {"--dry-run": [], "--judged": [docs]}.items():
+        refused = run("calibrate", "--k1-of-terms", option, *value)
+        assert (refused.exit_code, option in refused.stderr, refused.stdout) == (2, True, "")
     wrong = run("calibrate", docs, "--k1-of-terms")
     assert (wrong.exit_code, "k1 is learned from an index" in wrong.stderr) == (2, True)
 

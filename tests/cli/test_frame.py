@@ -224,6 +224,16 @@ def test_an_encoding_that_garbles_arguments_is_refused_with_the_way_out(monkeypa
         main()
 
 
+@pytest.mark.parametrize("closed", ["stdout", "stderr"])
+def test_a_command_runs_with_a_closed_stream(monkeypatch: pytest.MonkeyPatch, closed: str) -> None:
+    monkeypatch.setattr(sys, closed, None)
+    monkeypatch.setattr(sys, "argv", ["rag-bm25", "token", "alice"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    getattr(sys, closed).close()
+    assert ended.value.code == 0
+
+
 @pytest.mark.parametrize("command", ["ingest", "search"])
 def test_the_help_of_the_collection_has_its_rule(command: str) -> None:
     assert "ASCII letters, digits and _" in " ".join(run(command, "--help").stdout.split())

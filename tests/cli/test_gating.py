@@ -128,6 +128,11 @@ def test_a_minimum_that_no_run_can_reach_is_wrong_usage(judged: Path, text: str)
     assert run("evaluate", judged, "--min", "NumRet=1").exit_code == 0
 
 
+def test_a_measure_has_one_minimum(judged: Path) -> None:
+    twice = run("evaluate", judged, "--min", "mrr@10=1", "--min", "MRR@10=0")
+    assert (twice.exit_code, "'mrr@10' must be given once" in twice.stderr) == (2, True)
+
+
 @pytest.mark.parametrize("before", ["0", "x"])
 def test_a_run_without_judged_hits_does_not_pass(tmp_path: Path, before: str) -> None:
     few = write_set(tmp_path / "few", {before: "apple"}, {"0": "apple"})

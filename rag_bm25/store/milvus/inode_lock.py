@@ -41,7 +41,8 @@ def _address_of_server(holder: str) -> str:
     if process is None or process[2] not in (None, socket.gethostname()):
         return ""
     with suppress(OSError):
-        if address := _SERVING.search(Path("/proc", process[1], "cmdline").read_bytes()):
+        address = _SERVING.search(Path("/proc", process[1], "cmdline").read_bytes())
+        if address and not address[1].endswith(b":0"):  # which stands for a free port, that only the server knows
             return os.fsdecode(address[1])
     return ""
 

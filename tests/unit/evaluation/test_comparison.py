@@ -82,6 +82,12 @@ def test_values_must_be_paired(first: list[float], second: list[float]) -> None:
         paired_test(first, second)
 
 
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_values_must_be_finite(value: float) -> None:
+    with pytest.raises(InputError, match="finite"):
+        paired_test([0.1, value], [0.1, value])
+
+
 def test_holm_on_a_worked_example() -> None:
     # Holm 1979: the least of m p-values counts m times, the next one m - 1 times, and so on, never falling.
     assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])

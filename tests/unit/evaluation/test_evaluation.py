@@ -197,6 +197,11 @@ def test_a_missing_file_is_named(folder: Path, missing: str) -> None:
             "test.tsv line 5: must be query id, document id and a whole number up to 1,000",
         ),
         ("qrels/test.tsv", "q1\td2\tinf", "test.tsv line 5: must be query id, document id and a whole number"),
+        (
+            "qrels/test.tsv",
+            "q1\td9\t1\nq1\td9\t1\nq1\td9\t0",
+            "line 7: the document 'd9' already has the grade 1 for 'q1'",
+        ),
         ("qrels/test.tsv", "q9\td2\t1", "has judgements of the query 'q9', which is not in queries.jsonl"),
     ],
 )
@@ -436,6 +441,11 @@ def test_a_measure_that_fails_with_the_grades_is_refused(monkeypatch: pytest.Mon
     assert measure({"q": {"a": 4}}, {}).ndcg_10 == 0.0
     with pytest.raises(ParameterError, match=r"nDCG@10, R@100, RR@10, ERR@20 cannot be computed of these grades: perl"):
         measure({"q": {"a": 5}}, {}, ["ERR@20"])
+
+
+def test_a_repeated_document_counts_once_in_its_first_place() -> None:
+    qrels = {"q": {"a": 1, "b": 2}}
+    assert measure(qrels, {"q": ["a", "c", "a", "a", "b", "a"]}) == measure(qrels, {"q": ["a", "c", "b"]})
 
 
 def test_measures_of_no_judgements_are_refused() -> None:

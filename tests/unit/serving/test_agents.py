@@ -7,6 +7,7 @@ import json
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from langchain_core.language_models import BaseChatModel
@@ -65,6 +66,7 @@ def test_synonyms_that_are_set_once_find_by_http_and_mcp(asker: Any, index: BM25
         ("explain", {"query": "a", "id": "none"}, "error: no chunk 'none' in the default namespace of the index"),
         ("statistics", {"k": 1000}, "error: k must be"),
         ("statistics", {"prefix": "no", "terms": "notice"}, "error: a prefix needs k, the number of terms to list"),
+        ("statistics", {"filter": {"source": "law.txt"}}, "error: a filter needs terms, or k, the number of terms"),
         ("chunks", {}, "error: exactly one of id and source must be given"),
         ("chunks", {"id": "a", "source": "b"}, "error: exactly one of id and source must be given"),
         ("find", {}, "error: pattern is missing"),
@@ -363,6 +365,16 @@ def test_resources_are_figures_and_chunks_as_json(asker: Any) -> None:
     assert figures["index"]["num_chunks"] == 5
     assert chunk["id"] == "law.txt#1"
     assert (other["id"], other["namespace"]) == ("x", "tenant")
+
+
+@pytest.mark.parametrize("id_", ["note:12", "https://example.com/a#0", "//a/[b"])
+def test_a_resource_is_the_chunk_of_its_id_whether_or_not_a_client_escapes_it(
+    asker: Any, index: BM25Index, id_: str
+) -> None:
+    index.add(["wanted"], ids=[id_])
+    for written in (id_, quote(id_, safe="")):
+        answer = use(asker, lambda client, uri=agents.CHUNKS + written: client.read_resource(uri))
+        assert json.loads(answer.contents[0].text)["text"] == "wanted"
 
 
 @pytest.mark.parametrize("uri", ["rag-bm25://nothing", "rag-bm25://chunks/none", "file:///etc/passwd"])

@@ -30,6 +30,7 @@ GIVEN = {"authorization": f"Bearer {TOKEN}"}
         ({"origin": "http://evil.example"}, 403, "wrong_origin"),
         ({"origin": "null"}, 403, "wrong_origin"),
         ({"origin": "ftp://localhost"}, 403, "wrong_origin"),
+        ({"origin": "http://[::1"}, 403, "wrong_origin"),
         ({"origin": "http://localhost:1"}, 403, "wrong_origin"),  # another program's page on this machine
         ({"sec-fetch-site": "cross-site"}, 403, "wrong_origin"),
         ({"sec-fetch-site": "same-site"}, 403, "wrong_origin"),
@@ -50,6 +51,7 @@ def test_strangers_are_refused(
     "headers",
     [
         {},
+        {"authorization": f"bearer {TOKEN}"},  # as OAuth libraries write it
         {"host": "127.0.0.1:8765"},
         {"host": "[::1]:8765"},
         {"host": "LOCALHOST"},

@@ -323,6 +323,22 @@ def test_a_body_that_is_no_object_is_refused(asker: Any, body: bytes) -> None:
     assert_refused(answer, 400, "bad_request", "the body must be a JSON object")
 
 
+@pytest.mark.parametrize(("method", "path"), [("DELETE", "/chunks/law.txt%230"), ("GET", "/search?query=notice")])
+def test_a_body_that_would_be_ignored_is_refused(
+    make_asker: Callable[..., Any], index: BM25Index, method: str, path: str
+) -> None:
+    for given in ({"json": {"namespace": "tenant"}}, {"headers": {"transfer-encoding": "chunked"}}):
+        answer = make_asker(allow_writes=True).ask(method, API + path, **given)
+        assert_refused(answer, 400, "bad_request", "the arguments belong into the address")
+    assert len(index) == 5
+
+
+def test_a_text_with_a_lone_surrogate_is_answered(asker: Any) -> None:
+    asked = json.dumps({"query": "notice", "text": "a notice \ud800"})
+    answer = asker.ask("POST", f"{API}/highlight", content=asked, headers={"content-type": "application/json"})
+    assert [one["text"] for one in answer.json()["highlights"]] == ["a notice \ud800"]
+
+
 def test_a_client_that_goes_away_is_no_failure_of_the_server(asker: Any, caplog: pytest.LogCaptureFixture) -> None:
     headers = [(b"host", b"localhost"), (b"content-type", b"application/json")]
     scope = {"type": "http", "method": "POST", "path": f"{API}/search", "headers": headers, "query_string": b""}
@@ -337,6 +353,48 @@ def test_a_client_that_goes_away_is_no_failure_of_the_server(asker: Any, caplog:
     asyncio.run(asker.app({**scope, "scheme": "http", "server": ("localhost", 80), "root_path": ""}, receive, send))
     assert sent[0]["status"] == 400
     assert not caplog.records
+
+
+def test_a_search_that_nobody_waits_for_goes_out_of_the_queue(
+    make_asker: Callable[..., Any], index: BM25Index, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asker, searched = make_asker(running=1), []
+    begun, go_on, search = threading.Event(), threading.Event(), index.search
+
+    def search_slowly(query: Any, *given: Any, **options: Any) -> Any:
+        searched.append(str(query))
+        begun.set()
+        assert go_on.wait(60)
+        return search(query, *given, **options)
+
+    async def ask(query: str, *, stays: bool) -> int:
+        scope = {"type": "http", "method": "GET", "path": f"{API}/search", "query_string": f"query={query}".encode()}
+        more = {"headers": [(b"host", b"localhost")], "scheme": "http", "server": ("localhost", 80), "root_path": ""}
+        messages = iter([{"type": "http.request"}])
+        sent: list[Any] = []
+
+        async def receive() -> Any:
+            if (message := next(messages, None)) is None and stays:
+                await asyncio.Event().wait()
+            return message or {"type": "http.disconnect"}
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        await asker.app({**scope, **more}, receive, send)
+        return int(sent[0]["status"])
+
+    async def ask_three() -> list[int]:
+        first = asyncio.create_task(ask("first", stays=True))
+        await asyncio.to_thread(begun.wait)
+        second = await ask("second", stays=False)
+        third = asyncio.create_task(ask("third", stays=True))
+        go_on.set()
+        return [await first, second, await third]
+
+    monkeypatch.setattr(index, "search", search_slowly)
+    assert asyncio.run(ask_three()) == [200, 400, 200]
+    assert searched == ["first", "third"]
 
 
 def test_other_types_routes_and_methods_are_refused(asker: Any) -> None:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
 import uvicorn
 from uvicorn.server import ServerState
 
+from rag_bm25.errors import ParameterError
 from rag_bm25.serving import running
+from rag_bm25.serving.settings import Settings
 
 REQUEST = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
@@ -97,3 +100,13 @@ def test_an_answer_is_waited_for_and_the_next_request_is_not() -> None:
         assert (await rest(reader)).endswith(b"\r\n\r\nok")
 
     connect(script)
+
+
+@pytest.mark.parametrize(("text", "reason"), [(None, "No such file"), ("no certificate", "PEM")])
+def test_a_certificate_that_cannot_be_loaded_is_named(tmp_path: Path, text: str | None, reason: str) -> None:
+    files = tmp_path / "cert.pem", tmp_path / "key.pem"
+    for file in files if text else ():
+        file.write_text(text)
+    config = uvicorn.Config(answer_late, ssl_certfile=files[0], ssl_keyfile=files[1], log_config=None)
+    with pytest.raises(ParameterError, match=rf"certificate .*cert\.pem and its key .*key\.pem .*{reason}"):
+        running._load(config, Settings(certificate=files[0], key=files[1]))

@@ -241,7 +241,8 @@ class TestLock:
 
     @pytest.mark.skipif(sys.platform != "linux", reason="commands of Linux")
     @pytest.mark.parametrize("of", ["", f" on {socket.gethostname()}", ", maybe under another name", " on elsewhere"])
-    def test_a_server_that_holds_it_is_named_with_its_address(self, tmp_path: Path, of: str) -> None:
+    @pytest.mark.parametrize("address", ["127.0.0.1:8765", "127.0.0.1:0"])
+    def test_a_server_that_holds_it_is_named_with_its_address(self, tmp_path: Path, of: str, address: str) -> None:
         command = [
             sys.executable,
             "-c",
@@ -250,13 +251,15 @@ class TestLock:
             "--uri",
             "rag.db",
             "--http",
-            "127.0.0.1:8765",
+            address,
         ]
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
             assert server.stdout is not None
             server.stdout.readline()
             told = refusal(tmp_path, f"process {server.pid}{of}")
-            assert ("ask `rag-bm25 serve` at 127.0.0.1:8765" in told) == ("elsewhere" not in of)
+            is_known = "elsewhere" not in of and not address.endswith(":0")
+            assert ("ask `rag-bm25 serve` at 127.0.0.1:8765" in told) == is_known
+            assert ("close it there" in told) != is_known
             server.communicate(b"\n")
         assert "close it there" in refusal(tmp_path, f"process {server.pid}")
 
