@@ -270,7 +270,7 @@ class Analyzer(PhraseAnalyzer):
 
     def phrase_terms(self, phrase: str) -> list[str]:
         # Without capitals: IT department has a bigram that it department lacks. With them: non-JavaScript is two words.
-        rest, numbers = cut_numbers(self._normal_form(phrase))
+        rest, numbers = cut_numbers(self._normal_form(phrase), put=" | ")  # no bigram spans a number
         tokens, sure = self(rest.casefold()), set(self.phrase_text(phrase).words)
         marked = set(filterfalse(is_word, self(rest)))
         if any(char.isdigit() or char == "&" for char in rest):  # 3GB drive is 3 GB drive

@@ -104,11 +104,11 @@ def locate_numbers(text: str) -> Iterator[Token]:
             yield Token(term, number.start, number.end)
 
 
-def cut_numbers(text: str) -> tuple[str, list[str]]:
+def cut_numbers(text: str, put: str = " ") -> tuple[str, list[str]]:
     """Return a query without its numbers, but for those within a name such as log-2023-08-05.txt, and their terms."""
     numbers = find_numbers(text)
     apart = [number for number in numbers if not _is_within_name(text, number)]
-    return _replace(text, apart, [" "] * len(apart)), [term for number in numbers for term in number.asked]
+    return _replace(text, apart, [put] * len(apart)), [term for number in numbers for term in number.asked]
 
 
 def respell_numbers(text: str) -> str:

@@ -39,8 +39,10 @@ def _compound(word: str, commas: str) -> str:
     """Return the pattern of a number with thousands separators, C++, C#, F#, .NET, or words joined by single signs."""
     numbers = "|".join(map(_number, commas))
     # An apostrophe after one letter, or two of a code's prefix, parts: f'text', l'accord; but not I'll and O'Brien.
+    # Chinese beside a word is no letter of it, as where a text is cut at it.
+    starts, ends = rf"(?<!{LETTER})(?<![_'])", rf"(?!{LETTER}|_)"
     parted = (
-        rf"(?:(?<=(?<![\w'])[A-NP-Za-np-z]')|(?<=(?<![\w'])(?:rb|br|fr|qu)'))(?!(?i:ll|re|ve)\b)(?:\w\w|[{_DOUBLE}])"
+        rf"(?:(?<={starts}[A-NP-Za-np-z]')|(?<={starts}(?:rb|br|fr|qu)'))(?!(?i:ll|re|ve){ends})(?:\w\w|[{_DOUBLE}])"
     )
     return rf"{numbers}|[Cc]\+\+|[CcFf]#|{_NET}|{word}(?:(?:[.\-]|'(?!{parted})|_+|{_AMPERSAND}){word})*"
 

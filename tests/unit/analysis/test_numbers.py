@@ -215,6 +215,11 @@ def test_blanks_that_do_not_break_join_thousands(blank: str) -> None:
     assert [token.start for token in ANALYZER.locate(f"a 10{blank}000 b")] == [2, 9]
 
 
+@pytest.mark.parametrize("phrase", ["Milvus 2023-08-05 release", "GDPR第17条erasure"])
+def test_a_phrase_with_a_number_between_words_asks_for_no_bigram_across_it(phrase: str) -> None:
+    assert set(ANALYZER.phrase_terms(phrase)) <= set(ANALYZER(f"the {phrase} is"))
+
+
 @given(st.lists(st.sampled_from([*DAY, "第三十八条", "法38条", "合同", "report", "，", " "]), max_size=6).map(" ".join))
 def test_channels_and_places_agree_with_the_tokens(text: str) -> None:
     tokens = ANALYZER(text)
