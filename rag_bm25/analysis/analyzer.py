@@ -32,6 +32,7 @@ from rag_bm25.analysis.phrases import PhraseAnalyzer, PhraseText, PhraseWords
 from rag_bm25.analysis.runs import (
     find_runs,
     find_runs_and_signs,
+    holds_letters,
     holds_segmented,
     is_all_segmented,
     is_segmented,
@@ -364,8 +365,9 @@ class Analyzer(PhraseAnalyzer):
 
     @cached_property
     def _question_phrases(self) -> re.Pattern[str]:
-        """Question words of several ideographs, the longest first."""
-        words = sorted((word for word in self._in_queries.dropped_chinese if len(word) > 1), key=len, reverse=True)
+        """Question words of several ideographs, the longest first; within a word of letters, one is no word."""
+        phrases = (word for word in self._in_queries.dropped_chinese if len(word) > 1 and not holds_letters(word))
+        words = sorted(phrases, key=len, reverse=True)
         return re.compile("|".join(map(re.escape, words)) or r"(?!)")
 
     def _tokens(self, text: str, mode: Segmentation, kept: _Kept, numbers: Sequence[str] = ()) -> list[str]:

@@ -191,6 +191,11 @@ def holds_segmented(text: str) -> bool:
     return not text.isascii() and _FIRST_SEGMENTED.search(text) is not None
 
 
+def holds_letters(text: str) -> bool:
+    """Return whether a text has a letter or digit of a script that puts spaces between words."""
+    return re.search(LETTER, text) is not None
+
+
 def is_all_segmented(word: str) -> bool:
     """Return whether a segmenter gets a word as a whole: it has no characters of another script."""
     return _SEGMENTED_RUNS.fullmatch(word) is not None

@@ -100,6 +100,11 @@ def test_question_words_are_apart_in_queries_alone(
     assert kept.query(query) == kept(query)
 
 
+def test_a_question_word_within_a_word_of_letters_is_none() -> None:
+    analyzer = Analyzer(replace(WORDS, stem="russian", stop_words=("не",), question_words=("как",)))
+    assert analyzer.query("как понедельник, не какао") == ["понедельник", "кака", f"{QUESTION_MARK}как"]
+
+
 @pytest.mark.parametrize("question", ["{}办理退款", "办理退款{}", "{}？办理退款", "{} refunds are made"])
 def test_every_question_word_is_apart(question: str) -> None:
     analyzer = Analyzer()
