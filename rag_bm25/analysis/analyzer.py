@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from functools import cached_property
-from itertools import chain, filterfalse
+from itertools import accumulate, chain, filterfalse
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 from rag_bm25.analysis.channels import bigrams_of, characters_of, locate_bigrams, locate_characters
@@ -115,7 +115,8 @@ class Analyzer(PhraseAnalyzer):
     def __call__(self, text: str) -> list[str]:
         """Return the tokens of a chunk, as :meth:`query` returns those of a query."""
         form = self._normal_form(text)
-        return self._tokens(form, self.config.segmentation, self._in_chunks, number_terms(form))
+        numbers = number_terms(form, self._hidden_places(form))
+        return self._tokens(form, self.config.segmentation, self._in_chunks, numbers)
 
     @property
     def has_channels(self) -> bool:
@@ -212,7 +213,7 @@ class Analyzer(PhraseAnalyzer):
             else:
                 tokens += self._locate_between(piece, at)
             at += len(piece)
-        tokens += locate_numbers(form)
+        tokens += locate_numbers(form, self._hidden_places(form))
         if self.config.bigrams:
             tokens += locate_bigrams(form, self._in_chunks.dropped_chinese)
         if self.config.characters:
@@ -320,6 +321,12 @@ class Analyzer(PhraseAnalyzer):
     def _pieces(self, text: str) -> list[str]:
         """Split a text at user words of mixed scripts, which are at the odd places."""
         return [text] if self._other_words is None else self._other_words.split(text)
+
+    def _hidden_places(self, text: str) -> set[int]:
+        """Return the places of user words of mixed scripts in a text."""
+        pieces = self._pieces(text)
+        ends = list(accumulate(map(len, pieces)))
+        return {place for start, end in zip(ends[::2], ends[1::2], strict=False) for place in range(start, end)}
 
     def _cutters(self, mode: Segmentation) -> Cutters:
         return self._search if mode == "search" else self._exact
