@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from functools import cached_property
-from itertools import chain, filterfalse
+from itertools import accumulate, chain, filterfalse
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 from rag_bm25.analysis.channels import bigrams_of, characters_of, locate_bigrams, locate_characters
@@ -32,6 +32,7 @@ from rag_bm25.analysis.phrases import PhraseAnalyzer, PhraseText, PhraseWords
 from rag_bm25.analysis.runs import (
     find_runs,
     find_runs_and_signs,
+    holds_letters,
     holds_segmented,
     is_all_segmented,
     is_segmented,
@@ -114,7 +115,8 @@ class Analyzer(PhraseAnalyzer):
     def __call__(self, text: str) -> list[str]:
         """Return the tokens of a chunk, as :meth:`query` returns those of a query."""
         form = self._normal_form(text)
-        return self._tokens(form, self.config.segmentation, self._in_chunks, number_terms(form))
+        numbers = number_terms(form, self._hidden_places(form))
+        return self._tokens(form, self.config.segmentation, self._in_chunks, numbers)
 
     @property
     def has_channels(self) -> bool:
@@ -211,7 +213,7 @@ class Analyzer(PhraseAnalyzer):
             else:
                 tokens += self._locate_between(piece, at)
             at += len(piece)
-        tokens += locate_numbers(form)
+        tokens += locate_numbers(form, self._hidden_places(form))
         if self.config.bigrams:
             tokens += locate_bigrams(form, self._in_chunks.dropped_chinese)
         if self.config.characters:
@@ -270,7 +272,7 @@ class Analyzer(PhraseAnalyzer):
 
     def phrase_terms(self, phrase: str) -> list[str]:
         # Without capitals: IT department has a bigram that it department lacks. With them: non-JavaScript is two words.
-        rest, numbers = cut_numbers(self._normal_form(phrase))
+        rest, numbers = cut_numbers(self._normal_form(phrase), put=" | ")  # no bigram spans a number
         tokens, sure = self(rest.casefold()), set(self.phrase_text(phrase).words)
         marked = set(filterfalse(is_word, self(rest)))
         if any(char.isdigit() or char == "&" for char in rest):  # 3GB drive is 3 GB drive
@@ -320,6 +322,12 @@ class Analyzer(PhraseAnalyzer):
         """Split a text at user words of mixed scripts, which are at the odd places."""
         return [text] if self._other_words is None else self._other_words.split(text)
 
+    def _hidden_places(self, text: str) -> set[int]:
+        """Return the places of user words of mixed scripts in a text."""
+        pieces = self._pieces(text)
+        ends = list(accumulate(map(len, pieces)))
+        return {place for start, end in zip(ends[::2], ends[1::2], strict=False) for place in range(start, end)}
+
     def _cutters(self, mode: Segmentation) -> Cutters:
         return self._search if mode == "search" else self._exact
 
@@ -364,8 +372,9 @@ class Analyzer(PhraseAnalyzer):
 
     @cached_property
     def _question_phrases(self) -> re.Pattern[str]:
-        """Question words of several ideographs, the longest first."""
-        words = sorted((word for word in self._in_queries.dropped_chinese if len(word) > 1), key=len, reverse=True)
+        """Question words of several ideographs, the longest first; within a word of letters, one is no word."""
+        phrases = (word for word in self._in_queries.dropped_chinese if len(word) > 1 and not holds_letters(word))
+        words = sorted(phrases, key=len, reverse=True)
         return re.compile("|".join(map(re.escape, words)) or r"(?!)")
 
     def _tokens(self, text: str, mode: Segmentation, kept: _Kept, numbers: Sequence[str] = ()) -> list[str]:

@@ -17,6 +17,7 @@ from rag_bm25.scripts import HAN_NUMERALS, read_han_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from collections.abc import Set as AbstractSet
 
 _NUMBER = rf"(?:\d{{1,4}}|[{HAN_NUMERALS}]{{1,9}})"
 _SEVERAL = rf"{_NUMBER}(?:\s?[、,\uff0c和及或至到~\-]\s?第?{_NUMBER})*"
@@ -92,23 +93,31 @@ def is_article(term: str) -> bool:
     return term[0] == "第" and "条" in term and term[1:2].isdecimal()
 
 
-def number_terms(text: str) -> list[str]:
-    """Return the terms of the numbers of a chunk."""
-    return [term for number in find_numbers(text) for term in number.terms]
+def number_terms(text: str, hidden: AbstractSet[int] = frozenset()) -> list[str]:
+    """Return the terms of the numbers of a chunk; user words are at its `hidden` places."""
+    return [term for term, _, _ in locate_numbers(text, hidden)]
 
 
-def locate_numbers(text: str) -> Iterator[Token]:
+def locate_numbers(text: str, hidden: AbstractSet[int] = frozenset()) -> Iterator[Token]:
     """Yield these terms with their places."""
     for number in find_numbers(text):
-        for term in number.terms:
+        for term in _terms_beside(number, text, hidden):
             yield Token(term, number.start, number.end)
 
 
-def cut_numbers(text: str) -> tuple[str, list[str]]:
+def _terms_beside(number: Number, text: str, hidden: AbstractSet[int]) -> tuple[str, ...]:
+    """Return the terms of a number, with its year where a user word has that, which then is no word of the text."""
+    year = number.asked[-1]
+    if not hidden or year in number.terms or text.find(year, number.start, number.end) not in hidden:
+        return number.terms
+    return (*number.terms, year)
+
+
+def cut_numbers(text: str, put: str = " ") -> tuple[str, list[str]]:
     """Return a query without its numbers, but for those within a name such as log-2023-08-05.txt, and their terms."""
     numbers = find_numbers(text)
     apart = [number for number in numbers if not _is_within_name(text, number)]
-    return _replace(text, apart, [" "] * len(apart)), [term for number in numbers for term in number.asked]
+    return _replace(text, apart, [put] * len(apart)), [term for number in numbers for term in number.asked]
 
 
 def respell_numbers(text: str) -> str:

@@ -39,8 +39,10 @@ def _compound(word: str, commas: str) -> str:
     """Return the pattern of a number with thousands separators, C++, C#, F#, .NET, or words joined by single signs."""
     numbers = "|".join(map(_number, commas))
     # An apostrophe after one letter, or two of a code's prefix, parts: f'text', l'accord; but not I'll and O'Brien.
+    # Chinese beside a word is no letter of it, as where a text is cut at it.
+    starts, ends = rf"(?<!{LETTER})(?<![_'])", rf"(?!{LETTER}|_)"
     parted = (
-        rf"(?:(?<=(?<![\w'])[A-NP-Za-np-z]')|(?<=(?<![\w'])(?:rb|br|fr|qu)'))(?!(?i:ll|re|ve)\b)(?:\w\w|[{_DOUBLE}])"
+        rf"(?:(?<={starts}[A-NP-Za-np-z]')|(?<={starts}(?:rb|br|fr|qu)'))(?!(?i:ll|re|ve){ends})(?:\w\w|[{_DOUBLE}])"
     )
     return rf"{numbers}|[Cc]\+\+|[CcFf]#|{_NET}|{word}(?:(?:[.\-]|'(?!{parted})|_+|{_AMPERSAND}){word})*"
 
@@ -187,6 +189,11 @@ def is_segmented(run: str) -> bool:
 def holds_segmented(text: str) -> bool:
     """Return whether a text has a character that a segmenter knows."""
     return not text.isascii() and _FIRST_SEGMENTED.search(text) is not None
+
+
+def holds_letters(text: str) -> bool:
+    """Return whether a text has a letter or digit of a script that puts spaces between words."""
+    return re.search(LETTER, text) is not None
 
 
 def is_all_segmented(word: str) -> bool:

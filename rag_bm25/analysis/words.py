@@ -190,12 +190,12 @@ def letters_and_digits(word: str) -> list[str]:
     if is_spelt(word) or is_number(word) or not any(map(str.isdigit, word)):
         return [word]
     words = _part_words(_cut(word, 0, len(word)), split_camel_case=False)
-    places = [(start, end) for _, start, end in words]
-    return [text for text, *place in words if not any(_is_within(other, place) for other in places)]
-
-
-def _is_within(place: Sequence[int], other: Sequence[int]) -> bool:
-    return other[0] <= place[0] and place[1] <= other[1] and [*place] != [*other]
+    innermost, least = set(), len(word) + 1  # a place that begins no earlier, and ends no later, is within
+    for start, end in sorted({(start, end) for _, start, end in words}, key=lambda place: (-place[0], place[1])):
+        if end < least:
+            innermost.add((start, end))
+            least = end
+    return [text for text, *place in words if tuple(place) in innermost]
 
 
 def _without_v(word: Token) -> Token:

@@ -6,11 +6,11 @@ import math
 import re
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property, reduce
 from itertools import accumulate
 from operator import itemgetter, or_
-from typing import TYPE_CHECKING, Annotated, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias, TypeVar
 
 from rag_bm25.analysis import Analyzer
 from rag_bm25.analysis.places import locate_terms
@@ -34,6 +34,8 @@ H = TypeVar("H", bound=Hit)
 
 MAX_FRAGMENTS = 1_000
 SIZES = 20, 65_535
+HIGHLIGHTS, FIELD_HIGHLIGHTS = "highlights", "field_highlights"
+"""Metadata keys of the fragments of a hit, where a framework has no other place for them."""
 _MORE = 1 + 1e-9  # times a sum of weights: above it, another one is not the same but for rounding
 
 # Signs that may end a sentence, with the quotes that close it, and white space after them.
@@ -73,6 +75,23 @@ class Highlighting:
 
     def __post_init__(self) -> None:
         check_fields(self)
+
+
+def highlight_metadata(hit: Hit) -> dict[str, Any]:
+    """Return the fragments of a hit as JSON values, with their places in the text of its context."""
+    if hit.highlights is None:
+        return {}
+    by = 0 if hit.context is None else hit.context.start
+    found: dict[str, Any] = {HIGHLIGHTS: [_to_json(fragment, by) for fragment in hit.highlights]}
+    if hit.field_highlights:
+        found[FIELD_HIGHLIGHTS] = {name: list(map(_to_json, some)) for name, some in hit.field_highlights.items()}
+    return found
+
+
+def _to_json(fragment: Fragment, by: int = 0) -> dict[str, Any]:
+    """Return a fragment as JSON values, its places shifted."""
+    marks = [[start + by, end + by] for start, end in fragment.marks]
+    return {**asdict(fragment), "start": fragment.start + by, "end": fragment.end + by, "marks": marks}
 
 
 _Part: TypeAlias = tuple[int, int, int, int]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.documents import Document
@@ -11,43 +10,23 @@ from rag_bm25.documents.checks import check_texts
 from rag_bm25.documents.chunks import Hit
 from rag_bm25.documents.contexts import embedded_text
 from rag_bm25.errors import InputError
+from rag_bm25.hits.highlights import highlight_metadata
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from langchain_core.embeddings import Embeddings
 
-    from rag_bm25.documents.chunks import Chunk, Fragment
+    from rag_bm25.documents.chunks import Chunk
     from rag_bm25.index.index import BM25Index
-
-
-HIGHLIGHTS, FIELD_HIGHLIGHTS = "highlights", "field_highlights"
-"""Metadata keys of the fragments of a document."""
 
 
 def to_document(found: Chunk | Hit, extra: Mapping[str, Any] | None = None) -> Document:
     """Return a chunk as a document, with the text of its context if it has one; `extra` is added to its metadata."""
     context = found.context if isinstance(found, Hit) else None
     text = found.text if context is None else context.text
-    highlights = _highlights(found) if isinstance(found, Hit) else {}
+    highlights = highlight_metadata(found) if isinstance(found, Hit) else {}
     return Document(id=found.id, page_content=text, metadata={**found.metadata, **highlights, **(extra or {})})
-
-
-def _highlights(hit: Hit) -> dict[str, Any]:
-    """Return the fragments of a hit as JSON values, with their places in the text of the document."""
-    if hit.highlights is None:
-        return {}
-    by = 0 if hit.context is None else hit.context.start
-    found: dict[str, Any] = {HIGHLIGHTS: [_to_json(fragment, by) for fragment in hit.highlights]}
-    if hit.field_highlights:
-        found[FIELD_HIGHLIGHTS] = {name: list(map(_to_json, some)) for name, some in hit.field_highlights.items()}
-    return found
-
-
-def _to_json(fragment: Fragment, by: int = 0) -> dict[str, Any]:
-    """Return a fragment as JSON values, its places shifted."""
-    marks = [[start + by, end + by] for start, end in fragment.marks]
-    return {**asdict(fragment), "start": fragment.start + by, "end": fragment.end + by, "marks": marks}
 
 
 def add_texts(

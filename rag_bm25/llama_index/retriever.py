@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rag_bm25.checks import require_extra
 from rag_bm25.errors import install_extra
+from rag_bm25.hits.highlights import highlight_metadata
 from rag_bm25.hits.options import SearchOptions, read_given
 from rag_bm25.index.arguments import check_k, check_namespaces
 from rag_bm25.index.async_index import AsyncBM25Index
@@ -22,7 +23,7 @@ with require_extra(f"this needs llama-index-core: {install_extra('llama-index')}
     from llama_index.core.schema import MetadataMode, NodeWithScore, TextNode
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from llama_index.core.base.embeddings.base import BaseEmbedding
     from llama_index.core.callbacks import CallbackManager
@@ -40,7 +41,9 @@ class MilvusBM25Retriever(IndexOwner, BaseRetriever):  # type: ignore[misc, unus
     """Find nodes by their BM25 score, or by words and meaning together.
 
     A node has the id, the text and the metadata of its chunk; with `context`, the text of the hit's context. Its place
-    in the document is set if the metadata has it, as ingestion stores it. `aretrieve` does not block the event loop.
+    in the document is set if the metadata has it, as ingestion stores it. With `highlight`, the metadata has the
+    fragments as LangChain's documents have them, and models are not shown these. `aretrieve` does not block the event
+    loop.
 
     Parameters
     ----------
@@ -112,23 +115,23 @@ class MilvusBM25Retriever(IndexOwner, BaseRetriever):  # type: ignore[misc, unus
         self.options = read
 
     @classmethod
-    def from_nodes(cls, nodes: Sequence[BaseNode], *, index: BM25Index, **options: Any) -> Self:
+    def from_nodes(cls, nodes: Iterable[BaseNode], *, index: BM25Index, **options: Any) -> Self:
         """Add nodes to an index, and return a retriever over it.
 
         Parameters
         ----------
-        nodes : sequence of BaseNode
+        nodes : iterable of BaseNode
             Added under their ids, or updated if these exist already. With `embed_model`, texts that are new or have
             changed are embedded.
         index, **options
             As for the constructor; the nodes are written to `namespace`.
         """
-        retriever = cls(index=index, **options)
+        retriever, given = cls(index=index, **options), list(nodes)
         model = retriever.embed_model
         index.add(
-            [node.get_content(MetadataMode.NONE) for node in nodes],
-            ids=[node.node_id for node in nodes],
-            metadatas=[node.metadata for node in nodes],
+            [node.get_content(MetadataMode.NONE) for node in given],
+            ids=[node.node_id for node in given],
+            metadatas=[node.metadata for node in given],
             embeddings=None if model is None else model.get_text_embedding_batch,
             namespace=options.get("namespace", ""),
         )
@@ -173,9 +176,11 @@ def _to_nodes(hits: Sequence[Hit]) -> list[NodeWithScore]:
 
 def _to_node(hit: Hit) -> TextNode:
     """Return a hit as a node, with its place in the document if that is known."""
-    metadata, context = dict(hit.metadata), hit.context
+    marked, context = highlight_metadata(hit), hit.context
+    metadata = {**hit.metadata, **marked}
+    hidden = {keys: [*marked] for keys in ("excluded_llm_metadata_keys", "excluded_embed_metadata_keys")}
     if context is not None:
-        return TextNode(id_=hit.id, text=context.text, metadata=metadata)
+        return TextNode(id_=hit.id, text=context.text, metadata=metadata, **hidden)
     places = {"start_char_idx": metadata.get("start_index"), "end_char_idx": metadata.get("end_index")}
     known = {name: place for name, place in places.items() if type(place) is int}
-    return TextNode(id_=hit.id, text=hit.text, metadata=metadata, **known)
+    return TextNode(id_=hit.id, text=hit.text, metadata=metadata, **known, **hidden)

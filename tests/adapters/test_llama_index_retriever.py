@@ -170,6 +170,22 @@ class TestRetriever:
         assert node.text.split() == ["fade", "bead", "gagg"]
         assert node.node.start_char_idx is None
 
+    @pytest.mark.parametrize("context", [None, "document"])
+    def test_highlights_are_in_the_metadata_and_no_model_is_shown_them(
+        self, llama: Any, index: BM25Index, context: str | None
+    ) -> None:
+        from llama_index.core.schema import MetadataMode
+
+        index.add(["gagg", "fade bead"], metadatas=[{"source": "s", "chunk": n} for n in range(2)])
+        (node,) = llama.MilvusBM25Retriever(index, context=context, highlight=True).retrieve("bead")
+        (fragment,) = node.metadata["highlights"]
+        assert [node.text[start:end] for start, end in fragment["marks"]] == ["bead"]
+        for mode in (MetadataMode.LLM, MetadataMode.EMBED):
+            assert "source" in node.node.get_content(mode)
+            assert "marks" not in node.node.get_content(mode)
+        (plain,) = llama.MilvusBM25Retriever(index).retrieve("bead")
+        assert "highlights" not in plain.metadata
+
     def test_namespaces(self, llama: Any, index: BM25Index) -> None:
         for namespace, texts in {"one": ["fade"], "two": ["fade fade"]}.items():
             index.add(texts, namespace=namespace, ids=[namespace])
@@ -200,7 +216,7 @@ class TestRetriever:
 
         nodes = [TextNode(id_="n", text="fade", metadata={"page": 1}), TextNode(id_="m", text="gag")]
         for _ in range(2):
-            retriever = llama.MilvusBM25Retriever.from_nodes(nodes, index=index, namespace="ns")
+            retriever = llama.MilvusBM25Retriever.from_nodes(iter(nodes), index=index, namespace="ns")
         assert [(node.node_id, node.metadata) for node in retriever.retrieve("fade")] == [("n", {"page": 1})]
         assert (index.stats().num_chunks, index.stats().namespaces) == (2, ["ns"])
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from support.programs import run_python
+from support.steps import count_steps
 
 from rag_bm25.analysis import Analyzer, AnalyzerConfig
 from rag_bm25.analysis.contract import PROBES, contract_of
@@ -97,6 +98,11 @@ def test_question_words_are_apart_in_queries_alone(
     assert set(questions) <= set(analyzer(query))
     kept = Analyzer(replace(WORDS, question_words=(), query_segmentation="search", query_stop_structures=False))
     assert kept.query(query) == kept(query)
+
+
+def test_a_question_word_within_a_word_of_letters_is_none() -> None:
+    analyzer = Analyzer(replace(WORDS, stem="russian", stop_words=("не",), question_words=("как",)))
+    assert analyzer.query("как понедельник, не какао") == ["понедельник", "кака", f"{QUESTION_MARK}как"]
 
 
 @pytest.mark.parametrize("question", ["{}办理退款", "办理退款{}", "{}？办理退款", "{} refunds are made"])
@@ -191,6 +197,13 @@ def test_a_clause_after_a_number_and_a_full_width_comma_is_a_phrase() -> None:
     for phrase in ("8月15", "130人受灾", "15，130人"):
         assert analyzer.phrase_text("截至8月15，130人受灾").holds(analyzer.phrase_text(phrase), 0)
         assert set(analyzer.phrase_terms(phrase)) <= set(analyzer("截至8月15，130人受灾"))
+
+
+def test_the_time_of_a_phrase_grows_like_a_text_of_one_word() -> None:
+    analyzer = Analyzer()
+    analyzer.phrase_text("1x1 é")  # compiles patterns
+    few, many = (count_steps(lambda size=size: analyzer.phrase_text("1x" * size)) for size in (50, 500))
+    assert many < 12 * few
 
 
 def test_hashes_are_not_cut_into_noise() -> None:

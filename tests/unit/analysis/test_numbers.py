@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_bm25.analysis import Analyzer
+from rag_bm25.analysis import Analyzer, AnalyzerConfig
 from rag_bm25.analysis.numbers import find_numbers
 from rag_bm25.scripts import han_number, read_han_number
 
@@ -213,6 +213,20 @@ def test_blanks_that_do_not_break_join_thousands(blank: str) -> None:
     assert ANALYZER(f"10{blank}000 units, 1{blank}234{blank}567") == ANALYZER("10,000 units, 1,234,567")
     assert ANALYZER(f"2023{blank}100 and 10{blank}00") == ANALYZER("2023 100 and 10 00")
     assert [token.start for token in ANALYZER.locate(f"a 10{blank}000 b")] == [2, 9]
+
+
+@pytest.mark.parametrize("phrase", ["Milvus 2023-08-05 release", "GDPR第17条erasure"])
+def test_a_phrase_with_a_number_between_words_asks_for_no_bigram_across_it(phrase: str) -> None:
+    assert set(ANALYZER.phrase_terms(phrase)) <= set(ANALYZER(f"the {phrase} is"))
+
+
+@pytest.mark.parametrize("word", ["2023年", "2023-08-05", "8月"])
+def test_a_date_within_a_user_word_has_its_year(word: str) -> None:
+    analyzer = Analyzer(AnalyzerConfig(user_words=[word]))
+    for text in ("2023年8月5日", "2023-08-05"):
+        assert analyzer(text).count("2023") == 1
+        assert sorted(words_of(token.text for token in analyzer.locate(text))) == sorted(words_of(analyzer(text)))
+        assert words(analyzer.query("2023年8月5日")) <= words(analyzer(text))
 
 
 @given(st.lists(st.sampled_from([*DAY, "第三十八条", "法38条", "合同", "report", "，", " "]), max_size=6).map(" ".join))

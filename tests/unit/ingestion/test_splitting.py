@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import re
-import sys
-from collections.abc import Callable
-from types import FrameType
-from typing import Any
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from support.steps import count_steps
 
 from rag_bm25 import IndexConfig
 from rag_bm25.ingestion.documents import Heading
@@ -171,26 +168,6 @@ def test_a_heading_that_is_longer_than_a_chunk_is_cut() -> None:
 
 
 # Hostile texts: a million headings in seconds, where each question went through all of them
-
-
-def count_steps(work: Callable[[], object]) -> int:
-    """Count the steps of Python's interpreter."""
-    steps = 0
-
-    def count(frame: FrameType, event: str, _value: Any) -> Any:
-        nonlocal steps
-        frame.f_trace_opcodes = True
-        steps += event == "opcode"
-        return count
-
-    before = sys.gettrace()
-    sys._getframe().f_trace_opcodes = True  # Python 3.12 looks for it once, when tracing begins
-    sys.settrace(count)
-    try:
-        work()
-    finally:
-        sys.settrace(before)
-    return steps
 
 
 @pytest.mark.parametrize("unit", ["#\n", "# a\n\nsome text.\n\n", "## b\n# a\n", "a\n==\n\n"])
