@@ -127,8 +127,11 @@ def test_no_row_is_judged_by_a_model_that_has_seen_its_query(monkeypatch: pytest
             judged.append({queries[int(np.flatnonzero((hits.signals == row).all(axis=1))[0])] for row in signals})
             return np.zeros(len(signals))
 
-    def fit(signals: np.ndarray, *_: object) -> Spy:
-        fitted.append({queries[int(np.flatnonzero((hits.signals == row).all(axis=1))[0])] for row in signals})
+    def fit(signals: np.ndarray, answers: np.ndarray, weighting: object) -> Spy:
+        rows = [int(np.flatnonzero((hits.signals == row).all(axis=1))[0]) for row in signals]
+        fitted.append({queries[row] for row in rows})
+        assert answers.tolist() == hits.answers[rows].tolist()
+        assert weighting is WEIGHTING
         return Spy()
 
     monkeypatch.setattr(confidence, "fit_answers", fit)

@@ -192,6 +192,11 @@ def test_sum_of_relevance_weights_ranks_as_the_probabilities_of_the_model_do() -
         assert math.exp(score) * constant == pytest.approx(ratio, rel=1e-12)
 
 
+def test_weights_of_adpt_are_the_gains_that_were_learned_or_their_estimate() -> None:
+    weights = QueryWeighting(idf="adpt", k3=None).weights([1, 1], [3, 3], IdfInputs(100, 1.0), gain=[0.7, math.nan])
+    assert weights == pytest.approx([0.7, math.log2(101 / (4 * 3.5))])
+
+
 def test_equivalent_df_is_where_the_plain_idf_is_the_relevance_weight() -> None:
     weight = relevance_weight(4, 10, r=2, num_relevant=3)
     assert float(equivalent_df(weight, 10)) == pytest.approx(11 / (1 + 11 / 3) - 0.5)
