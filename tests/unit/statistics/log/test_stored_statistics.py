@@ -105,7 +105,7 @@ def test_moment_whose_rows_are_gone_takes_the_counts_of_the_next_ones(
     for _ in range(3):
         write(log, counted(1, 2, all=1, new=1), namespace="x")
         write(log, counted(-1, -2, all=-1, y=-1), namespace="y")
-        write(log, counted(1, 2, all=1, y=1), namespace="y")
+        write(log, counted(2, 4, all=2, y=2), namespace="y")
         log.compact(above=0)
     assert not runs & store.collections.log.keys()
     assert df(moment.of_one("x")) == {ALL: 2, X: 1, LATE: 1}
